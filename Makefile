@@ -1,0 +1,34 @@
+# Two commands are enough: `make demo` and `make test`. Each sets up what it needs.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: setup demo test check format bench clean
+
+setup: .venv/.setup-done
+
+.venv/.setup-done: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: setup
+	$(BIN)/oscar demo --out demo-output --force
+
+test: setup
+	$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+check: setup
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: setup
+	$(BIN)/python scripts/bench_ground.py --out docs/results
+
+clean:
+	rm -rf .venv demo-output dist build

@@ -1,0 +1,37 @@
+"""OSCAR: which events caused each outcome in this very sequence, how strongly, in which direction, and how sure are we?
+
+Public names are imported when they are first used, so that `import oscar_causal` costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_PUBLIC = {
+    "Dataset": "oscar_causal.data.sequences",
+    "from_records": "oscar_causal.data.sequences",
+    "from_table": "oscar_causal.data.sequences",
+    "read_dataset": "oscar_causal.data.sequences",
+    "write_dataset": "oscar_causal.data.writer",
+    "Vocabulary": "oscar_causal.data.vocabulary",
+    "build_vocabulary": "oscar_causal.data.vocabulary",
+    "OscarError": "oscar_causal.errors",
+    "UsageError": "oscar_causal.errors",
+    "DataError": "oscar_causal.errors",
+    "FolderError": "oscar_causal.errors",
+}
+
+__all__ = ["__version__", *sorted(_PUBLIC)]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'oscar_causal' has no attribute {name!r}")
+    return getattr(import_module(_PUBLIC[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,104 @@
+"""Folders and files that appear whole or not at all.
+
+Everything is written under a temporary name beside its destination and renamed when complete; what a crash leaves
+behind carries `.partial` in its name and is never read as a result.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from oscar_causal.errors import FolderError, UsageError
+
+
+@contextmanager
+def new_folder(out: Path | str, *, force: bool = False) -> Iterator[Path]:
+    """Yield an empty temporary folder that becomes `out` when the block ends without an exception.
+
+    An existing `out` is an error unless `force`, which replaces it only once the new one is complete.
+    """
+    out = Path(out)
+    refuse_existing(out, force=force)
+    partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        yield partial
+        move_into_place(partial, out, force=force)
+    except OSError as error:
+        raise FolderError(f"{out}: cannot be written: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def refuse_existing(out: Path, *, force: bool) -> None:
+    """Raise unless `out` is free or may be replaced."""
+    if out.exists() and not force:
+        raise UsageError(f"{out}: exists already; choose another --out or say --force to replace it")
+    if force and out.exists() and not out.is_dir():
+        raise UsageError(f"{out}: is a file, not a folder; --force replaces folders only")
+
+
+def move_into_place(partial: Path, out: Path, *, force: bool) -> None:
+    """Rename `partial` to `out`; with `force` an existing `out` steps aside first and is removed last."""
+    aside = out.with_name(f"{out.name}.partial-old-{os.getpid()}")
+    if force and out.exists():
+        out.rename(aside)
+    partial.rename(out)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file atomically."""
+    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
+    partial.write_text(text, encoding="utf-8")
+    partial.replace(path)
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write JSON atomically: sorted keys, two spaces, no NaN."""
+    write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read one JSON object; a missing, damaged or non-object file is a FolderError that names it."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+    except FileNotFoundError as error:
+        raise FolderError(f"{path}: missing") from error
+    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+        raise FolderError(f"{path}: expected a JSON object, cannot read it: {error}") from error
+    if not isinstance(value, dict):
+        raise FolderError(f"{path}: expected a JSON object, got {type(value).__name__}")
+    return value
+
+
+def check_format(info: dict[str, Any], path: Path, *, kind: str, newest: int) -> int:
+    """Return the format version of a folder's main JSON file, or say in one line why it cannot be read."""
+    found_kind, version = info.get("kind"), info.get("format_version")
+    if found_kind != kind:
+        raise FolderError(f"{path}: expected an OSCAR {kind} (kind = {kind!r}), got kind = {found_kind!r}")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise FolderError(f"{path}: expected format_version to be a positive whole number, got {version!r}")
+    if version > newest:
+        raise FolderError(
+            f"{path}: written by a newer OSCAR (format {version}; this one reads up to {newest}): upgrade to read it"
+        )
+    return version
+
+
+def finite_or_none(value: float) -> float | None:
+    """JSON has no NaN: a number that does not exist is null."""
+    return float(value) if math.isfinite(value) else None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON number")

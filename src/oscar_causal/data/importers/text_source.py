@@ -1,0 +1,135 @@
+"""The bytes of a text table, unpacked and in UTF-8, whatever the file holds; what is no such text is one clear line."""
+
+from __future__ import annotations
+
+import codecs
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from oscar_causal.errors import DataError
+
+BLOCK_BYTES = 8 << 20
+"""Read at a time; also the longest row a text table may have."""
+
+_FOREIGN = (
+    (b"\xff\xfe", "UTF-16 text"),
+    (b"\xfe\xff", "UTF-16 text"),
+    (b"PAR1", "a Parquet file"),
+    (b"PK\x03\x04", "a ZIP archive (a spreadsheet?)"),
+    (b"BZh", "a bzip2 file"),
+    (b"\x28\xb5\x2f\xfd", "a Zstandard file"),
+    (b"\xfd7zXZ", "an XZ file"),
+)
+
+
+def open_bytes(path: Path) -> pa.NativeFile:
+    """The file for reading; a missing or unreadable one is a DataError that names it."""
+    try:
+        if path.is_dir():
+            raise DataError(f"{path}: expected a file, got a folder")
+        return pa.OSFile(str(path))
+    except (OSError, ValueError) as error:
+        reason = "no such file" if isinstance(error, FileNotFoundError) else str(error)
+        raise DataError(f"{path}: cannot be read: {reason}") from error
+
+
+def first_bytes(path: Path, count: int = 8) -> bytes:
+    """The first bytes of a file, as they are on disk."""
+    with open_bytes(path) as file:
+        return bytes(file.read(count))
+
+
+class TextSource:
+    """A readable stream of UTF-8 bytes that ends with a line break and begins with the first line that is not blank.
+
+    Gzip is recognised by its first bytes. Quotation marks are counted on the way (`quotes`), so that the reader can
+    tell a file whose last one is never closed.
+    """
+
+    def __init__(self, path: Path, encoding: str = "utf-8") -> None:
+        self._path = path
+        self._raw = open_bytes(path)
+        packed = first_bytes(path, 2) == b"\x1f\x8b"
+        self._stream = pa.CompressedInputStream(self._raw, "gzip") if packed else self._raw
+        plain = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+        self._decoder = None if plain else codecs.getincrementaldecoder(encoding)()
+        self._ready, self._last = b"", b""
+        self._began, self._ended = False, False
+        self.quotes = 0
+        self.closed = False
+
+    def tell_raw(self) -> int:
+        """How many bytes of the file on disk have been read."""
+        return 0 if self.closed else int(self._raw.tell())
+
+    def read(self, size: int = BLOCK_BYTES) -> bytes:
+        """At most `size` bytes; empty at the end and nowhere else."""
+        while not self._ready and not self._ended:
+            self._ready = self._pull()
+        data, self._ready = self._ready[:size], self._ready[size:]
+        self.quotes += data.count(b'"')
+        return data
+
+    def lines(self) -> Iterator[bytes]:
+        """Line by line, without line breaks and without blank lines."""
+        rest = b""
+        while block := self.read():
+            *whole, rest = (rest + block).split(b"\n")
+            if len(rest) > BLOCK_BYTES:
+                raise DataError(f"{self._path}: expected lines of at most {BLOCK_BYTES >> 20} MB, got a longer one")
+            yield from (line for line in whole if line.strip())
+        if rest.strip():
+            yield rest
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._stream.close()
+            self._raw.close()
+            self.closed = True
+
+    def __enter__(self) -> TextSource:
+        return self
+
+    def __exit__(self, *exception: Any) -> None:
+        self.close()
+
+    def readable(self) -> bool:
+        """Streams that Arrow reads answer this."""
+        return True
+
+    def _pull(self) -> bytes:
+        try:
+            data = bytes(self._stream.read(BLOCK_BYTES))
+        except (OSError, ValueError) as error:
+            raise DataError(f"{self._path}: expected a whole file, cannot read or unpack it: {error}") from error
+        self._ended = not data
+        data = self._recoded(data)
+        if not self._began:
+            data = self._begin(data)
+        if self._ended and self._began and (data or self._last)[-1:] != b"\n":
+            data += b"\n"
+        self._last = data or self._last
+        return data
+
+    def _recoded(self, data: bytes) -> bytes:
+        if self._decoder is None:
+            return data
+        try:
+            return self._decoder.decode(data, final=self._ended).encode("utf-8")
+        except UnicodeError as error:
+            raise DataError(f"{self._path}: expected text in the encoding that --encoding says: {error}") from error
+
+    def _begin(self, data: bytes) -> bytes:
+        for magic, what in _FOREIGN:
+            if data.startswith(magic):
+                hint = "; say --encoding utf-16" if "UTF-16" in what else ""
+                raise DataError(f"{self._path}: expected UTF-8 text, got {what}{hint}")
+        data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
+        if b"\0" in data[:4096]:
+            raise DataError(f"{self._path}: expected text, got NUL bytes at its beginning: a binary file?")
+        self._began = bool(data)
+        return data

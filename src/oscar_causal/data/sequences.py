@@ -1,0 +1,361 @@
+"""Sequences in memory: names at the border, int32 ids inside, everything laid end to end.
+
+Sequence i owns rows `offsets[i]:offsets[i + 1]` of every per-event array. Event ids index `event_names` (sorted by
+name), label ids index `label_names`. Times, channels, static covariates and label times are read when asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from oscar_causal.data.folders import check_format, read_json
+from oscar_causal.data.schema import FORMAT_VERSION, channels_of, conform
+from oscar_causal.data.validate import check_sequences, list_offsets, one_array
+from oscar_causal.errors import DataError, FolderError
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Lists of ids laid end to end: list i is `ids[offsets[i]:offsets[i + 1]]`."""
+
+    offsets: Int64
+    ids: Int32
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    def __getitem__(self, index: int) -> Int32:
+        return self.ids[self.offsets[index] : self.offsets[index + 1]]
+
+    @property
+    def lengths(self) -> Int64:
+        """Number of ids of each list."""
+        return np.diff(self.offsets)
+
+    def rows(self) -> Int64:
+        """For each id the index of the list that owns it."""
+        return np.repeat(np.arange(len(self)), self.lengths)
+
+    def take(self, indices: Int64) -> Ragged:
+        """The chosen lists, in the given order."""
+        return Ragged(ragged_offsets(self.lengths[indices]), self.ids[ragged_positions(self.offsets, indices)])
+
+    def indicator(self, width: int) -> npt.NDArray[np.bool_]:
+        """A boolean matrix (lists, width): which ids each list holds."""
+        dense = np.zeros((len(self), width), bool)
+        dense[self.rows(), self.ids] = True
+        return dense
+
+
+def ragged_offsets(lengths: npt.NDArray[Any]) -> Int64:
+    """Offsets of lists with these lengths."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+def ragged_positions(offsets: Int64, indices: Int64) -> Int64:
+    """Row numbers of the chosen lists, end to end."""
+    lengths = np.diff(offsets)[indices]
+    starts = np.repeat(offsets[:-1][indices] - ragged_offsets(lengths)[:-1], lengths)
+    return starts + np.arange(int(lengths.sum()))
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Sequences with outcomes. Made by `read_dataset`, `from_table` or `from_records`; never changed afterwards."""
+
+    sequence_ids: pa.Array
+    subject_ids: pa.Array
+    start: pa.Array
+    event_names: tuple[str, ...]
+    label_names: tuple[str, ...]
+    events: Ragged
+    labels: Ragged
+    labelled: npt.NDArray[np.bool_]
+    channels: tuple[str, ...]
+    info: Mapping[str, Any]
+    path: Path | None = None
+    _column: Callable[[str], pa.Array] = field(default=lambda name: _no_column(name), repr=False, compare=False)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    @property
+    def lengths(self) -> Int64:
+        """Number of events of each sequence."""
+        return self.events.lengths
+
+    @cached_property
+    def times(self) -> Float64:
+        """Seconds from the start of each event, laid end to end."""
+        return np.asarray(self._column("times").flatten().to_numpy(zero_copy_only=False), np.float64)
+
+    def channel(self, name: str) -> npt.NDArray[np.float32]:
+        """Values of a numeric channel, laid end to end; NaN = missing."""
+        if name not in self.channels:
+            raise DataError(f"channel {name!r}: expected one of {list(self.channels)}")
+        return np.asarray(self._column(name).flatten().to_numpy(zero_copy_only=False), np.float32)
+
+    def static(self) -> list[dict[str, str]]:
+        """What was known at the start, a dictionary for each sequence."""
+        try:
+            column = self._column("static")
+        except KeyError:
+            return [{} for _ in range(len(self))]
+        return [dict(pairs or []) for pairs in column.to_pylist()]
+
+    def label_times(self) -> Float64 | None:
+        """Time of each label, aligned with `labels.ids`; NaN = unknown; None when the dataset has none."""
+        try:
+            column = self._column("label_times")
+        except KeyError:
+            return None
+        values = np.full(len(self.labels.ids), np.nan)
+        known = ~column.is_null().to_numpy(zero_copy_only=False)
+        values[known[self.labels.rows()]] = column.flatten().to_numpy(zero_copy_only=False)
+        return values
+
+    def take(self, indices: Sequence[int] | npt.NDArray[Any]) -> Dataset:
+        """The chosen sequences, in the given order."""
+        chosen = np.asarray(indices, np.int64)
+        arrow = pa.array(chosen)
+        return Dataset(
+            self.sequence_ids.take(arrow),
+            self.subject_ids.take(arrow),
+            self.start.take(arrow),
+            self.event_names,
+            self.label_names,
+            self.events.take(chosen),
+            self.labels.take(chosen),
+            self.labelled[chosen],
+            self.channels,
+            self.info,
+            self.path,
+            lambda name: self._column(name).take(arrow),
+        )
+
+    def index_of(self, sequence_ids: Iterable[str]) -> Int64:
+        """Row numbers of the named sequences; an unknown id is a DataError."""
+        names = list(sequence_ids)
+        rows = pc.index_in(pa.array(names, pa.string()), value_set=self.sequence_ids)
+        if rows.null_count:
+            missing = names[rows.is_null().to_pylist().index(True)]
+            raise DataError(f"sequence {missing!r}: not in this dataset of {len(self):,} sequences")
+        return np.asarray(rows.to_numpy(), np.int64)
+
+    def events_of(self, index: int) -> list[str]:
+        """Event names of one sequence, in order."""
+        return [self.event_names[i] for i in self.events[index]]
+
+    def labels_of(self, index: int) -> list[str]:
+        """Label names of one sequence."""
+        return [self.label_names[i] for i in self.labels[index]]
+
+
+def from_table(table: pa.Table, *, where: str = "sequences") -> Dataset:
+    """A dataset from an Arrow table in the format's columns (held in memory)."""
+    table = conform(table)
+    check_sequences(table, where=where)
+    columns = {name: one_array(table[name]) for name in table.column_names}
+    encoder = _Encoder(int(pc.sum(pc.list_value_length(table["events"])).as_py() or 0))
+    encoder.add(columns["events"], columns["labels"])
+    return encoder.finish(columns, channels_of(table.schema), {}, None, columns.__getitem__)
+
+
+def from_records(records: Iterable[Mapping[str, Any]]) -> Dataset:
+    """A dataset from dictionaries with the format's keys.
+
+    >>> data = from_records([{"sequence_id": "car 1", "events": ["B", "A"], "times": [0, 5], "labels": ["fault"]}])
+    >>> len(data), data.events_of(0), data.labels_of(0)
+    (1, ['B', 'A'], ['fault'])
+    """
+    rows = list(records)
+    if not rows:
+        raise DataError("sequences: expected at least one sequence, got none")
+    try:
+        table = pa.Table.from_pylist(rows)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError(f"sequences: {error}") from error
+    return from_table(table)
+
+
+def read_dataset(path: Path | str) -> Dataset:
+    """Open a dataset folder; events and labels are read now, row group by row group, the rest when asked for."""
+    path = Path(path)
+    info = read_json(path / "dataset.json")
+    check_format(info, path / "dataset.json", kind="dataset", newest=FORMAT_VERSION)
+    files = sorted((path / "sequences").glob("*.parquet"))
+    if not files:
+        raise FolderError(f"{path / 'sequences'}: expected Parquet files, found none")
+    encoder = _Encoder(sum(_value_bound(file) for file in files))
+    heads: dict[str, list[pa.Array]] = {"sequence_id": [], "subject_id": [], "start": []}
+    for batch in _stream(files, ["sequence_id", "subject_id", "start", "events", "labels"]):
+        encoder.add(batch["events"], batch["labels"])
+        for name, parts in heads.items():
+            parts.append(batch[name])
+    columns = {name: pa.concat_arrays(parts) for name, parts in heads.items()}
+    channels = channels_of(_schema_of(files[0]))
+    if len(encoder) != info.get("sequences"):
+        raise FolderError(f"{path}: expected {info.get('sequences')} sequences (dataset.json), found {len(encoder)}")
+    return encoder.finish(columns, channels, info, path, lambda name: _read_column(files, name))
+
+
+def stream_tables(path: Path | str) -> Iterator[pa.Table]:
+    """The sequences of a dataset folder as tables of one row group each, for work larger than memory."""
+    for file in sorted((Path(path) / "sequences").glob("*.parquet")):
+        with _open(file) as parquet:
+            for group in range(parquet.num_row_groups):
+                yield conform(_guard(file, lambda group=group: parquet.read_row_group(group)))  # type: ignore[misc]
+
+
+class _Encoder:
+    """Turns names into ids while row groups stream by, into one array allocated beforehand."""
+
+    def __init__(self, most_events: int) -> None:
+        self._ids = np.empty(most_events, np.int32)
+        self._used = 0
+        self._names: dict[str, int] = {}
+        self._lengths: list[Int64] = []
+        self._label_names: dict[str, int] = {}
+        self._label_ids: list[Int32] = []
+        self._label_lengths: list[Int64] = []
+        self._labelled: list[npt.NDArray[np.bool_]] = []
+
+    def __len__(self) -> int:
+        return sum(len(part) for part in self._lengths)
+
+    def add(self, events: pa.ListArray, labels: pa.ListArray) -> None:
+        ids = _encode(events.flatten(), self._names)
+        self._ids[self._used : self._used + len(ids)] = ids
+        self._used += len(ids)
+        self._lengths.append(np.diff(list_offsets(events)))
+        self._label_ids.append(_encode(labels.flatten(), self._label_names))
+        self._label_lengths.append(np.diff(list_offsets(labels)))
+        self._labelled.append(~labels.is_null().to_numpy(zero_copy_only=False))
+
+    def finish(
+        self,
+        columns: Mapping[str, Any],
+        channels: tuple[str, ...],
+        info: Mapping[str, Any],
+        path: Path | None,
+        load: Callable[[str], pa.Array],
+    ) -> Dataset:
+        event_names, event_map = _sorted_names(self._names)
+        label_names, label_map = _sorted_names(self._label_names)
+        ids = self._ids[: self._used]
+        for begin in range(0, len(ids), 1 << 20):  # in pieces: numpy widens indices to 64 bits
+            ids[begin : begin + (1 << 20)] = event_map[ids[begin : begin + (1 << 20)]]
+        label_ids = np.concatenate(self._label_ids) if self._label_ids else np.empty(0, np.int32)
+        return Dataset(
+            columns["sequence_id"],
+            columns["subject_id"],
+            columns["start"],
+            event_names,
+            label_names,
+            Ragged(ragged_offsets(np.concatenate(self._lengths)), ids),
+            Ragged(ragged_offsets(np.concatenate(self._label_lengths)), label_map[label_ids]),
+            np.concatenate(self._labelled),
+            channels,
+            info,
+            path,
+            load,
+        )
+
+
+def _encode(values: pa.Array, known: dict[str, int]) -> Int32:
+    encoded = values if pa.types.is_dictionary(values.type) else values.dictionary_encode()
+    names = encoded.dictionary.to_pylist()
+    table = np.fromiter((known.setdefault(name, len(known)) for name in names), np.int32, len(names))
+    indices = encoded.indices.to_numpy(zero_copy_only=False)
+    return np.take(table, indices) if len(table) else np.empty(0, np.int32)
+
+
+def _sorted_names(known: Mapping[str, int]) -> tuple[tuple[str, ...], Int32]:
+    names = tuple(sorted(known))
+    table = np.empty(len(names), np.int32)
+    table[[known[name] for name in names]] = np.arange(len(names), dtype=np.int32)
+    return names, table
+
+
+def _no_column(name: str) -> pa.Array:
+    raise KeyError(name)
+
+
+def _open(file: Path, **options: Any) -> pq.ParquetFile:
+    return _guard(file, lambda: pq.ParquetFile(file, **options))
+
+
+def _guard(file: Path, read: Callable[[], Any]) -> Any:
+    """A damaged Parquet file is one line that names it, whatever Arrow raised."""
+    try:
+        return read()
+    except (pa.ArrowException, OSError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FolderError(f"{file}: damaged or no Parquet file: {reason}") from error
+
+
+def _schema_of(file: Path) -> pa.Schema:
+    with _open(file) as parquet:
+        return parquet.schema_arrow
+
+
+def _value_bound(file: Path) -> int:
+    """An upper bound of the number of events in a file, from its footer."""
+    with _open(file) as parquet:
+        column = _leaf(parquet, "events")
+        meta = parquet.metadata
+        return sum(meta.row_group(group).column(column).num_values for group in range(meta.num_row_groups))
+
+
+def _leaf(parquet: pq.ParquetFile, name: str) -> int:
+    for index in range(len(parquet.schema)):
+        if parquet.schema.column(index).path.split(".")[0] == name:
+            return index
+    raise FolderError(f"{name!r}: expected this column, got {parquet.schema_arrow.names}")
+
+
+def _stream(files: Sequence[Path], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
+    for file in files:
+        with _open(file) as plain:
+            leaves = [plain.schema.column(index).path for index in range(len(plain.schema))]
+        encoded = [leaf for leaf in leaves if leaf.split(".")[0] in ("events", "labels")]
+        with _open(file, read_dictionary=encoded) as parquet:
+            present = [name for name in columns if name in parquet.schema_arrow.names]
+            for group in range(parquet.num_row_groups):
+                table = _guard(file, lambda group=group: parquet.read_row_group(group, columns=present))  # type: ignore[misc]
+                yield _with_defaults(table)
+
+
+def _with_defaults(table: pa.Table) -> dict[str, Any]:
+    columns = {name: one_array(table[name]) for name in table.column_names}
+    if "sequence_id" not in columns or "events" not in columns:
+        raise FolderError(f"sequences: expected columns sequence_id, events and times, got {table.column_names}")
+    columns.setdefault("subject_id", columns["sequence_id"])
+    columns.setdefault("start", pa.nulls(len(table), pa.timestamp("us", tz="UTC")))
+    columns.setdefault("labels", pa.nulls(len(table), pa.list_(pa.string())))
+    return columns
+
+
+def _read_column(files: Sequence[Path], name: str) -> pa.Array:
+    parts = []
+    for file in files:
+        with _open(file) as parquet:
+            if name not in parquet.schema_arrow.names:
+                raise KeyError(name)
+            table = _guard(file, lambda: parquet.read(columns=[name]))
+        parts.extend(table[name].chunks)
+    return pa.concat_arrays(parts)

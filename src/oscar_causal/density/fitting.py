@@ -1,0 +1,185 @@
+"""From a dataset to a model folder: split, vocabulary, training, calibration, quality, card."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from oscar_causal import __version__
+from oscar_causal.data.batches import encode
+from oscar_causal.data.folders import move_into_place, refuse_existing, write_json, write_text
+from oscar_causal.data.sequences import Dataset
+from oscar_causal.data.subjects import folds as subject_folds
+from oscar_causal.data.subjects import held_out, pack_subjects
+from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
+from oscar_causal.density.checkpoint import remove_checkpoints, save_model
+from oscar_causal.density.labels import Calibration
+from oscar_causal.density.model import OscarModel
+from oscar_causal.density.quality import assess
+from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.training import OnStep, Trainer
+from oscar_causal.density.transformer import Network
+from oscar_causal.errors import FolderError, UsageError
+
+
+def train(
+    dataset: Dataset,
+    out: Path | str,
+    config: TrainConfig | None = None,
+    *,
+    folds: int | None = None,
+    resume: bool = False,
+    force: bool = False,
+    on_step: OnStep | None = None,
+) -> dict[str, Any]:
+    """Train both densities on a dataset and write the model folder; returns its quality figures.
+
+    With `folds` = K, K models are trained, each without the subjects of one fold, so that every subject can later be
+    explained by a model that never saw it. While training the work lies in `<out>.partial`; after a kill the same call
+    with `resume` goes on from there.
+    """
+    out, config = Path(out), config or TrainConfig()
+    if folds is not None and folds < 2:
+        raise UsageError(f"folds: expected at least 2, got {folds}")
+    if not dataset.label_names:
+        raise UsageError("training: expected a dataset with at least one label, found none")
+    refuse_existing(out, force=force)
+    partial = out.with_name(f"{out.name}.partial")
+    with _owned(partial, keep=resume):
+        if folds is None:
+            outside = held_out(dataset.subject_ids, config.validation, seed=config.seed)
+            quality = train_one(dataset, outside, partial, config, resume=resume, on_step=on_step)
+        else:
+            quality = _train_folds(dataset, partial, config, folds, resume=resume, on_step=on_step)
+        (partial / "lock").unlink()
+        move_into_place(partial, out, force=force)
+    return quality
+
+
+def train_one(
+    dataset: Dataset,
+    outside: npt.NDArray[np.bool_],
+    folder: Path,
+    config: TrainConfig,
+    *,
+    vocabulary: Vocabulary | None = None,
+    resume: bool = False,
+    on_step: OnStep | None = None,
+) -> dict[str, Any]:
+    """Train on the sequences not marked `outside`, judge on those marked; fills `folder`."""
+    begun = time.time()
+    inside_data, outside_data = dataset.take(np.flatnonzero(~outside)), dataset.take(np.flatnonzero(outside))
+    vocabulary = vocabulary or build_vocabulary(inside_data, min_count=config.min_count)
+    inside, held = (encode(part, vocabulary, max_length=config.max_length) for part in (inside_data, outside_data))
+    torch.manual_seed(config.seed)
+    network = Network(
+        config.network(events=vocabulary.size, labels=len(vocabulary.labels), channels=len(dataset.channels))
+    )
+    trainer = Trainer(network, config, inside, held, folder)
+    history = trainer.fit(resume=resume, on_step=on_step)
+    network.eval().requires_grad_(False)
+    model = OscarModel(network, vocabulary, dataset.channels, config.max_length, config.min_context)
+    quality = assess(model, held, evaluated_on=f"{len(held)} held-out sequences of the training dataset", fit=True)
+    model = replace(model, calibration=Calibration(**quality["calibration"]))
+    if trainer.accelerator.is_main_process:
+        save_model(model, folder)
+        write_json(folder / "quality.json", quality)
+        write_json(folder / "training.json", _provenance(inside_data, config, trainer, history, begun))
+        write_text(folder / "README.md", _card(dataset, config, quality, network))
+        remove_checkpoints(folder)
+    return quality
+
+
+def _train_folds(
+    dataset: Dataset, folder: Path, config: TrainConfig, count: int, *, resume: bool, on_step: OnStep | None
+) -> dict[str, Any]:
+    fold = subject_folds(dataset.subject_ids, count, seed=config.seed)
+    vocabulary = build_vocabulary(dataset, min_count=config.min_count)  # shared, so that folds can be averaged
+    qualities = []
+    for k in range(count):
+        part = folder / f"fold-{k}"
+        part.mkdir(exist_ok=True)
+        if not (fold == k).any():
+            raise UsageError(f"folds: fold {k} of {count} has no subject; use fewer folds")
+        if (part / "README.md").exists():  # finished before a restart
+            from oscar_causal.data.folders import read_json
+
+            qualities.append(read_json(part / "quality.json"))
+            continue
+        qualities.append(
+            train_one(dataset, fold == k, part, config, vocabulary=vocabulary, resume=resume, on_step=on_step)
+        )
+    write_json(folder / "folds.json", {"kind": "folds", "format_version": 1, "folds": count, "seed": config.seed})
+    return {"folds": qualities, "labels": _mean_scores([quality["labels"] for quality in qualities])}
+
+
+def _mean_scores(parts: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        average: {key: float(np.mean([part[average][key] for part in parts])) for key in parts[0][average]}
+        for average in ("micro", "macro", "weighted")
+    }
+
+
+@contextmanager
+def _owned(partial: Path, *, keep: bool) -> Iterator[None]:
+    """Hold the training folder alone; a second run into it is an error, a killed one leaves no lock."""
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+        with (partial / "lock").open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError as error:
+                raise UsageError(f"{partial}: another run is training into this folder") from error
+            lock.write(f"{os.getpid()}\n")
+            if not keep and any(path.name != "lock" for path in partial.iterdir()):
+                raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or remove it")
+            yield
+    except OSError as error:
+        raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
+
+
+def _provenance(
+    dataset: Dataset, config: TrainConfig, trainer: Trainer, history: list[dict[str, float]], begun: float
+) -> dict[str, Any]:
+    return {
+        "config": config.to_json(),
+        "dataset": {"path": str(dataset.path) if dataset.path else None, "digest": dataset.info.get("digest")},
+        "sequences": len(dataset),
+        "subjects": pack_subjects(dataset.subject_ids),
+        "history": history,
+        "steps": trainer.run.step,
+        "tokens": trainer.run.tokens,
+        "tokens_per_s": trainer.run.tokens / max(trainer.run.seconds, 1e-9),
+        "seconds": time.time() - begun,
+        "device": torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine(),
+        "versions": {"oscar": __version__, "torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def _card(dataset: Dataset, config: TrainConfig, quality: dict[str, Any], network: Network) -> str:
+    rows = quality["per_label"].values()
+    trusted = sum(row["trusted"] for row in rows)
+    weights = sum(parameter.numel() for parameter in network.parameters())
+    return f"""# OSCAR model
+
+Two densities in one network: the next event (Tf_x) and every label from each prefix (Tf_y).
+
+- {weights:,} weights, preset `{config.preset}`, label form `{config.label_form}`, training `{config.scheme}`
+- {network.config.events - 3:,} event types, {network.config.labels:,} labels, channels: {", ".join(dataset.channels) or "none"}
+- held-out label F1: weighted {quality["labels"]["weighted"]["f1"]:.3f}, macro {quality["labels"]["macro"]["f1"]:.3f}
+- {trusted} of {len(rows)} labels can be judged; the others are listed with the reason in `quality.json`
+
+A verdict made with this model speaks about the direct effect of an event on the model's prediction. It speaks about
+the world only as far as the model is right and the method's assumptions hold.
+"""

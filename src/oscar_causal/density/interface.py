@@ -1,0 +1,61 @@
+"""What discovery needs of a model, and nothing more. Anything that has these methods can be explained.
+
+Discovery works on one sequence at a time: N contexts are variants of it with other events at the same times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from torch import Tensor
+
+from oscar_causal.data.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class Contexts:
+    """N variants of one sequence of L events; times and channels are the observed ones."""
+
+    event_ids: Tensor
+    """(N, L) model ids, int64, no start token, no padding."""
+    times: Tensor
+    """(L,) seconds from the start, float64."""
+    channels: Tensor
+    """(L, C) channel values, float32, NaN = missing."""
+
+    @property
+    def device(self) -> str:
+        """Where the contexts live."""
+        return str(self.event_ids.device)
+
+
+@runtime_checkable
+class LabelDensity(Protocol):
+    """Tf_y: probabilities of labels given the first events of a sequence."""
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Names of events and labels."""
+
+    @property
+    def max_length(self) -> int:
+        """Longest sequence (in events) the model takes."""
+
+    @property
+    def min_context(self) -> int:
+        """Fewest events after which label probabilities mean something (the paper's c)."""
+
+    def label_probs(self, contexts: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
+        """P(label | the first `positions[p]` events) for chosen labels: (N, P, Y'), float32."""
+
+
+@runtime_checkable
+class EventDensity(Protocol):
+    """Tf_x: the law of each event given the events before it."""
+
+    def event_probs(self, sequence: Contexts) -> Tensor:
+        """P(event i = v | events before i) at every position of a single sequence (N = 1): (L, V), float32.
+
+        Computed in a launch shape fixed by the sequence's own length, so that no other sequence changes a bit of it.
+        """

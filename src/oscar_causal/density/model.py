@@ -1,0 +1,124 @@
+"""A trained pair of densities, ready to answer: the network with its vocabulary, limits and calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from oscar_causal.data.batches import Encoded, Padded, pad
+from oscar_causal.data.sequences import Int64
+from oscar_causal.data.vocabulary import START_ID, Vocabulary
+from oscar_causal.density.interface import Contexts
+from oscar_causal.density.labels import Calibration
+from oscar_causal.density.transformer import Network, Tokens
+
+TOKENS_PER_PASS = {"cpu": 8192, "cuda": 1 << 17}
+"""Tokens of one forward pass; N contexts of a sequence are cut into pieces of at most this size."""
+
+
+@dataclass(frozen=True)
+class OscarModel:
+    """Implements both protocols of `density.interface`."""
+
+    network: Network
+    vocabulary: Vocabulary
+    channels: tuple[str, ...]
+    max_length: int
+    min_context: int
+    calibration: Calibration | None = None
+    info: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def device(self) -> torch.device:
+        """Where the weights live."""
+        return self.network.label_head.weight.device
+
+    @torch.inference_mode()
+    def event_probs(self, sequence: Contexts) -> Tensor:
+        """P(event i = v | events before i) at every position: (L, V)."""
+        hidden_x, _ = self.network(self._tokens(sequence))
+        return torch.softmax(self.network.event_logits(hidden_x[0, :-1]).float(), dim=-1)
+
+    @torch.inference_mode()
+    def label_probs(self, contexts: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
+        """P(label | the first `positions[p]` events): (N, P, Y')."""
+        parts = []
+        rows = max(1, TOKENS_PER_PASS[self.device.type] // (contexts.event_ids.shape[1] + 1))
+        labels, positions = labels.to(self.device), positions.to(self.device)
+        for piece in contexts.event_ids.split(rows):
+            _, hidden_y = self.network(self._tokens(Contexts(piece, contexts.times, contexts.channels)))
+            logits = self.network.label_logits(hidden_y[:, positions], labels).float()  # (rows, P, Y')
+            parts.append(torch.sigmoid(self._calibrate(logits, labels)))
+        return torch.cat(parts)
+
+    @torch.inference_mode()
+    def last_label_logits(self, encoded: Encoded, indices: Int64) -> Tensor:
+        """Uncalibrated logits of all labels after the last event of whole sequences: (B, Y), in float32."""
+        batch = pad(encoded, indices)
+        _, hidden_y = self.network(to_tokens(batch, self.device))
+        last = hidden_y[torch.arange(len(indices)), torch.as_tensor(batch.lengths - 1, device=self.device)]
+        return self.network.label_logits(last).float()
+
+    def _calibrate(self, logits: Tensor, labels: Tensor) -> Tensor:
+        if self.calibration is None:
+            return logits
+        slope = torch.tensor(self.calibration.slope, device=logits.device)[labels]
+        shift = torch.tensor(self.calibration.shift, device=logits.device)[labels]
+        return logits * slope + shift
+
+    def _tokens(self, contexts: Contexts) -> Tokens:
+        ids, device = contexts.event_ids.to(self.device), self.device
+        count, length = ids.shape
+        elapsed = torch.zeros(length + 1, dtype=torch.float64, device=device)
+        elapsed[1:] = contexts.times.to(device)
+        gaps = torch.zeros_like(elapsed)
+        gaps[2:] = elapsed[2:] - elapsed[1:-1]
+        missing = torch.full((1, contexts.channels.shape[1]), torch.nan, device=device)
+        channels = torch.cat([missing, contexts.channels.to(device)])
+        start = torch.full((count, 1), START_ID, dtype=torch.int64, device=device)
+        return Tokens(
+            torch.cat([start, ids], dim=1),
+            gaps.float().expand(count, -1),
+            elapsed.float().expand(count, -1),
+            channels.expand(count, -1, -1),
+            torch.arange(length + 1, device=device),
+        )
+
+
+def to_tokens(batch: Padded, device: torch.device) -> Tokens:
+    """A padded batch on the device."""
+    return Tokens(
+        torch.as_tensor(batch.event_ids, device=device),
+        torch.as_tensor(batch.gaps, device=device),
+        torch.as_tensor(batch.elapsed, device=device),
+        torch.as_tensor(batch.channels, device=device),
+        torch.arange(batch.event_ids.shape[1], device=device),
+    )
+
+
+def sequence_contexts(encoded: Encoded, index: int) -> Contexts:
+    """One sequence as observed (N = 1)."""
+    begin, end = encoded.events.offsets[index], encoded.events.offsets[index + 1]
+    return Contexts(
+        torch.as_tensor(encoded.events.ids[begin:end].astype("int64")).unsqueeze(0),
+        torch.as_tensor(encoded.times[begin:end]),
+        torch.as_tensor(encoded.channels[begin:end]),
+    )
+
+
+def length_batches(lengths: Int64, tokens: int) -> Iterator[Int64]:
+    """Indices in order of length, cut so that a padded rectangle holds at most `tokens` tokens."""
+    import numpy as np
+
+    order = np.argsort(lengths, kind="stable")
+    begin = 0
+    while begin < len(order):
+        end = begin + 1
+        while end < len(order) and (end - begin + 1) * (int(lengths[order[end]]) + 1) <= tokens:
+            end += 1
+        yield order[begin:end]
+        begin = end

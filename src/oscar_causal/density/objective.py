@@ -1,0 +1,137 @@
+"""One training step's data and loss: everything a process needs for its share of a global batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from oscar_causal.data.batches import Encoded, Packed, Padded, pack, pad
+from oscar_causal.data.sequences import Int64
+from oscar_causal.data.vocabulary import PAD_ID
+from oscar_causal.density.labels import label_loss
+from oscar_causal.density.next_event import next_event_loss, time_loss
+from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.transformer import Network, Tokens
+
+TIME_WEIGHT = 0.05
+"""Weight of the time losses: enough to learn them, too little to disturb the events."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Tokens with targets; T tokens end to end (a rectangle flattened), S sequences."""
+
+    tokens: Tokens
+    next_ids: Tensor  # (T,) -1 = no target
+    next_gaps: Tensor  # (T,) seconds to the next event
+    targets: Tensor  # (S, Y) labels
+    owners: Tensor  # (T,) sequence of each token
+    label_weights: Tensor  # (T,) share of each token in its sequence's label loss
+    outcome_gaps: Tensor  # (T,) seconds to the first label, 0 where unknown
+    outcome_weights: Tensor  # (T,)
+
+
+class Objective(nn.Module):
+    """The sum of the losses of a step, each divided by its global count."""
+
+    def __init__(self, network: Network, config: TrainConfig) -> None:
+        super().__init__()
+        self.network = network
+        self.config = config
+        self.events_on, self.labels_on = True, True
+
+    def forward(self, step: Step, token_scale: Tensor, sequence_scale: Tensor) -> tuple[Tensor, Tensor]:
+        """The next-event and the label loss, times included, scaled by 1 / global tokens and 1 / global sequences."""
+        hidden_x, hidden_y = (hidden.reshape(-1, hidden.shape[-1]) for hidden in self.network(step.tokens))  # (T, D)
+        network = self.network
+        real = (step.next_ids >= 0).float()
+        event = next_event_loss(hidden_x, network.embedding.events.weight, step.next_ids, token_scale)
+        gap = time_loss(network.gap_head(hidden_x), step.next_gaps, real) * token_scale
+        logits = network.label_logits(hidden_y)  # (T, Y)
+        label = label_loss(logits, step.targets[step.owners], step.label_weights, lost=self.config.lost_labels)
+        outcome = time_loss(network.outcome_head(hidden_y), step.outcome_gaps, step.outcome_weights)
+        return event + TIME_WEIGHT * gap, (label + TIME_WEIGHT * outcome) * sequence_scale
+
+
+def make_step(encoded: Encoded, indices: Int64, config: TrainConfig, labels: int, *, packed: tuple[int, int] | None) -> Step:
+    """Lay out the chosen sequences with their targets; `packed` = (tokens, runs) of a packed row."""
+    lengths = encoded.events.lengths[indices] + 1
+    if packed is None:
+        batch: Padded | Packed = pad(encoded, indices)
+        width = batch.event_ids.shape[1]
+        positions = np.tile(np.arange(width), len(indices))
+        owners = np.repeat(np.arange(len(indices)), width)
+        tokens = _tokens(batch, np.arange(width), None, 0)
+        rows = len(indices)
+    else:
+        total, rows = packed
+        batch = pack(encoded, indices, tokens=total, most_sequences=rows)
+        positions = batch.positions
+        ends = np.concatenate([batch.bounds[: len(indices) + 1], [total]])
+        owners = np.repeat(np.arange(len(indices) + 1), np.diff(ends))
+        tokens = _tokens(batch, positions, batch.bounds, config.max_length + 1)
+    return _with_targets(encoded, indices, config, (tokens, positions, owners, lengths, rows, labels))
+
+
+def _with_targets(
+    encoded: Encoded,
+    indices: Int64,
+    config: TrainConfig,
+    layout: tuple[Tokens, Int64, Int64, Int64, int, int],
+) -> Step:
+    tokens, positions, owners, lengths, rows, labels = layout
+    ids = tokens.event_ids.numpy().reshape(-1)
+    inside = (ids != PAD_ID) & (owners < len(indices))
+    owner_lengths = np.append(lengths, 1)[owners]
+    has_next = inside & (positions < owner_lengths - 1)
+    next_ids = np.where(has_next, np.append(ids[1:], PAD_ID), -1)
+    next_gaps = np.where(has_next, np.append(tokens.gaps.numpy().reshape(-1)[1:], 0), 0)
+    targets = np.zeros((rows + 1, labels), np.float32)
+    chosen = encoded.labels.take(indices)
+    targets[chosen.rows(), chosen.ids] = 1.0
+    weights = _label_weights(encoded, indices, config, positions, owners, owner_lengths, inside)
+    outcome = np.append(encoded.outcome_times[indices], np.nan)[owners] - tokens.elapsed.numpy().reshape(-1)
+    known = np.isfinite(outcome) & (weights > 0)
+    return Step(
+        tokens,
+        torch.from_numpy(next_ids.astype(np.int64)),
+        torch.from_numpy(next_gaps.astype(np.float32)),
+        torch.from_numpy(targets),
+        torch.from_numpy(np.minimum(owners, rows)),
+        torch.from_numpy(weights.astype(np.float32)),
+        torch.from_numpy(np.where(known, np.maximum(outcome, 0), 0).astype(np.float32)),
+        torch.from_numpy(np.where(known, weights, 0).astype(np.float32)),
+    )
+
+
+def _label_weights(
+    encoded: Encoded,
+    indices: Int64,
+    config: TrainConfig,
+    positions: Int64,
+    owners: Int64,
+    owner_lengths: Int64,
+    inside: np.typing.NDArray[np.bool_],
+) -> np.typing.NDArray[np.float64]:
+    """Weight 1 on the whole sequence; `prefix_weight` spread evenly over its proper prefixes of at least c events."""
+    labelled = np.append(encoded.labelled[indices], False)[owners]
+    last = positions == owner_lengths - 1
+    prefixes = np.maximum(owner_lengths - 1 - config.min_context, 0)
+    proper = (positions >= config.min_context) & ~last
+    spread = np.where(proper, config.prefix_weight / np.maximum(prefixes, 1), 0.0)
+    return np.where(inside & labelled, last + spread, 0.0)
+
+
+def _tokens(batch: Padded | Packed, positions: Int64, bounds: np.typing.NDArray[np.int32] | None, longest: int) -> Tokens:
+    return Tokens(
+        torch.from_numpy(batch.event_ids),
+        torch.from_numpy(batch.gaps),
+        torch.from_numpy(batch.elapsed),
+        torch.from_numpy(batch.channels),
+        torch.from_numpy(positions),
+        None if bounds is None else torch.from_numpy(bounds),
+        longest,
+    )

@@ -1,0 +1,289 @@
+"""The training loop: plan, step, look at held-out data, checkpoint; resumable at any moment to the same weights.
+
+Everything random is keyed by (seed, epoch); everything that decides the next step is in the checkpoint.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from oscar_causal.data.batches import Encoded, plan_batches
+from oscar_causal.data.sequences import Int64
+from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
+from oscar_causal.density.model import OscarModel, length_batches
+from oscar_causal.density.objective import Objective, Step, make_step
+from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.transformer import Network
+from oscar_causal.errors import UsageError
+
+OnStep = Callable[[int, int, dict[str, float]], None]
+"""Called after each step with (step, steps, figures)."""
+
+
+@dataclass
+class _Run:
+    """What changes while training."""
+
+    step: int = 0
+    best_loss: float = math.inf
+    looks_without_gain: int = 0
+    history: list[dict[str, float]] = field(default_factory=list)
+    best: dict[str, Tensor] = field(default_factory=dict)
+    tokens: int = 0
+    seconds: float = 0.0
+
+
+class Trainer:
+    """Fits a network to encoded sequences. `fit` returns the history; the network holds the best weights."""
+
+    def __init__(
+        self, network: Network, config: TrainConfig, train: Encoded, validation: Encoded, folder: Path | None
+    ) -> None:
+        from accelerate import Accelerator
+
+        if not len(train):
+            raise UsageError("training needs at least one sequence outside the held-out part")
+        precision = "bf16" if torch.cuda.is_available() else "no"
+        self.accelerator = Accelerator(mixed_precision=precision)
+        self.config, self.train, self.validation, self.folder = config, train, validation, folder
+        self.packed = self.accelerator.device.type == "cuda"
+        self.network = network.to(self.accelerator.device)
+        self.run = _Run()
+        self._set_base_rates()
+
+    def fit(self, *, resume: bool = False, on_step: OnStep | None = None) -> list[dict[str, float]]:
+        """Train all stages; with `resume` go on from the newest checkpoint of the folder."""
+        objective = Objective(self.network, self.config)
+        optimizer = make_optimizer(self.network, self.config)
+        if resume and self.folder is not None:
+            self._restore(optimizer)
+        wrapped, optimizer = self.accelerator.prepare(objective, optimizer)
+        if self.packed:
+            wrapped = torch.compile(wrapped, dynamic=False)
+        last_saved = time.monotonic()
+        every = max(1, self.config.steps // self.config.evaluations)
+        for step, batch, counts in self._steps():
+            begun = time.monotonic()
+            figures = self._update(wrapped, optimizer, step, batch, counts)
+            self.run.step = step + 1
+            self.run.tokens += counts[2]
+            self.run.seconds += time.monotonic() - begun
+            if self.run.step % every == 0 or self.run.step == self.config.steps:
+                figures |= self._look()
+            if on_step is not None:
+                on_step(self.run.step, self.config.steps, figures | self._speed())
+            if self.run.looks_without_gain >= self.config.patience:
+                break
+            if self.folder is not None and time.monotonic() - last_saved > self.config.checkpoint_seconds:
+                self._save(optimizer)
+                last_saved = time.monotonic()
+        if self.run.best:
+            self.network.load_state_dict(self.run.best)
+        return self.run.history
+
+    def _steps(self) -> Iterator[tuple[int, Step, tuple[float, float, int]]]:
+        """Steps from where the run stands, built one ahead in a thread."""
+        with ThreadPoolExecutor(1) as pool:
+            waiting = None
+            for step, indices in self._plan():
+                upcoming = pool.submit(self._build, step, indices)
+                if waiting is not None:
+                    yield waiting.result()
+                waiting = upcoming
+            if waiting is not None:
+                yield waiting.result()
+
+    def _plan(self) -> Iterator[tuple[int, Int64]]:
+        lengths = self.train.events.lengths + 1
+        world = self.accelerator.num_processes
+        step = epoch = 0
+        most = self._most_sequences() * world if self.packed else None
+        while step < self.config.steps:
+            plan = plan_batches(
+                lengths,
+                self.config.batch_tokens,
+                seed=self.config.seed,
+                epoch=epoch,
+                padded=not self.packed,
+                most_sequences=most,
+            )
+            for indices in plan:
+                if step >= self.config.steps:
+                    return
+                if step >= self.run.step:
+                    yield step, indices
+                step += 1
+            epoch += 1
+
+    def _most_sequences(self) -> int:
+        """Sequences one process may have to pack: a quarter more than the average."""
+        mean = float((self.train.events.lengths + 1).mean())
+        return math.ceil(1.25 * self.config.batch_tokens / self.accelerator.num_processes / mean) + 8
+
+    def _build(self, step: int, indices: Int64) -> tuple[int, Step, tuple[float, float, int]]:
+        rank, world = self.accelerator.process_index, self.accelerator.num_processes
+        labels = self.network.config.labels
+        packed = None
+        if self.packed:
+            share = self.config.batch_tokens // world + (self.config.max_length + 1) * (world > 1)
+            packed = (share, self._most_sequences() + share // 64)
+        batch = make_step(self.train, indices[rank::world], self.config, labels, packed=packed)
+        events = int(self.train.events.lengths[indices].sum())
+        sequences = max(1, int(self.train.labelled[indices].sum()))
+        return step, batch, (1.0 / events, 1.0 / sequences, events)
+
+    def _update(
+        self, objective: Any, optimizer: Any, step: int, batch: Step, counts: tuple[float, float, int]
+    ) -> dict[str, float]:
+        stage = self._stage(step)
+        device, world = self.accelerator.device, self.accelerator.num_processes
+        for group in optimizer.param_groups:
+            group["lr"] = self._learning_rate(step) if stage in ("joint", group["stage"]) else 0.0
+        scales = torch.tensor(counts[:2], device=device) * world  # processes are averaged, sums are wanted
+        with self.accelerator.autocast():
+            event, label = objective(to_device(batch, device), scales[0], scales[1])
+            loss = event * (stage != "labels") + self.config.label_weight * label * (stage != "events")
+        self.accelerator.backward(loss)
+        if self.config.clip:
+            self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        if step % 20 and not self.accelerator.device.type == "cpu":
+            return {}
+        sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
+        return {"event_loss": float(sums[0]), "label_loss": float(sums[1])}
+
+    def _stage(self, step: int) -> str:
+        if self.config.scheme == "joint":
+            return "joint"
+        return "events" if step < self.config.steps // 2 else "labels"
+
+    def _learning_rate(self, step: int) -> float:
+        total = self.config.steps if self.config.scheme == "joint" else self.config.steps // 2
+        at = step if self.config.scheme == "joint" else step % max(1, total)
+        warm = max(1, round(self.config.warmup * total))
+        rise = min(1.0, (at + 1) / warm)
+        fall = 0.5 * (1 + math.cos(math.pi * max(0, at - warm) / max(1, total - warm)))
+        return self.config.learning_rate * rise * (0.02 + 0.98 * fall)
+
+    def _look(self) -> dict[str, float]:
+        """Held-out label loss; remembers the best weights."""
+        if not len(self.validation) or self._stage(self.run.step - 1) == "events":
+            return {}
+        loss = held_out_label_loss(self.network, self.validation)
+        if loss < self.run.best_loss:
+            self.run.best_loss, self.run.looks_without_gain = loss, 0
+            self.run.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
+        else:
+            self.run.looks_without_gain += 1
+        self.run.history.append({"step": self.run.step, "held_out_label_loss": loss})
+        return {"held_out_label_loss": loss}
+
+    def _speed(self) -> dict[str, float]:
+        return {"tokens_per_s": self.run.tokens / max(self.run.seconds, 1e-9)}
+
+    def _set_base_rates(self) -> None:
+        """Start each label's bias at its log odds, so that training begins with the right frequencies."""
+        labels = self.network.config.labels
+        counts = np.bincount(self.train.labels.ids, minlength=labels)
+        rates = np.clip((counts + 0.5) / (max(1, int(self.train.labelled.sum())) + 1.0), 1e-6, 1 - 1e-6)
+        self.network.label_head.bias.data.copy_(torch.from_numpy(np.log(rates / (1 - rates))))
+        values = self.train.channels
+        if values.shape[1]:
+            known = np.where(np.isfinite(values), values, np.nan)
+            with np.errstate(all="ignore"):
+                mean, scale = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
+            self.network.embedding.channel_mean.copy_(torch.from_numpy(np.nan_to_num(mean)))
+            self.network.embedding.channel_scale.copy_(torch.from_numpy(np.where(scale > 0, np.nan_to_num(scale), 1.0)))
+
+    def _save(self, optimizer: Any) -> None:
+        if not self.accelerator.is_main_process or self.folder is None:
+            return
+        tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
+        tensors |= {f"best.{name}": tensor for name, tensor in self.run.best.items()}
+        names = {parameter: name for name, parameter in self.network.named_parameters()}
+        for parameter, state in optimizer.state.items():
+            for key, value in state.items():
+                tensors[f"optimizer.{key}.{names[parameter]}"] = torch.as_tensor(value)
+        run = replace(self.run, best={})
+        state = {key: value for key, value in vars(run).items() if key != "best"}
+        state["best_loss"] = state["best_loss"] if math.isfinite(state["best_loss"]) else None
+        save_checkpoint(self.folder, self.run.step, tensors, {"run": state, "config": self.config.to_json()})
+
+    def _restore(self, optimizer: torch.optim.Optimizer) -> None:
+        assert self.folder is not None  # noqa: S101
+        found = load_checkpoint(self.folder)
+        if found is None:
+            return
+        tensors, state = found
+        if state["config"] != self.config.to_json():
+            changed = [key for key, value in self.config.to_json().items() if state["config"].get(key) != value]
+            raise UsageError(f"--resume: the checkpoint was made with another setting of {', '.join(changed)}")
+        run = dict(state["run"])
+        run["best_loss"] = math.inf if run["best_loss"] is None else run["best_loss"]
+        self.run = _Run(**run)
+        device = self.accelerator.device
+        self.run.best = {key[5:]: value.to(device) for key, value in tensors.items() if key.startswith("best.")}
+        self.network.load_state_dict({key[8:]: v for key, v in tensors.items() if key.startswith("network.")})
+        for name, parameter in self.network.named_parameters():
+            for key in ("step", "exp_avg", "exp_avg_sq"):
+                value = tensors.get(f"optimizer.{key}.{name}")
+                if value is not None:
+                    keep = value if key == "step" and not self.packed else value.to(device)
+                    optimizer.state[parameter][key] = keep
+
+
+def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimizer:
+    """AdamW; matrices decay, embeddings, norms and biases do not; groups know the stage they belong to."""
+    groups: dict[tuple[str, float], list[Tensor]] = {}
+    for name, parameter in network.named_parameters():
+        stage = "labels" if name.startswith(("label_", "norm_y", "outcome_")) else "events"
+        decay = config.weight_decay if parameter.dim() > 1 and "embedding" not in name else 0.0
+        groups.setdefault((stage, decay), []).append(parameter)
+    fused = next(network.parameters()).is_cuda
+    parameters = [{"params": p, "stage": stage, "weight_decay": decay} for (stage, decay), p in groups.items()]
+    return torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.95), fused=fused)
+
+
+@torch.inference_mode()
+def held_out_label_loss(network: Network, encoded: Encoded) -> float:
+    """Mean over labelled sequences of the label cross entropy at the last event, summed over labels (nats)."""
+    labelled = np.flatnonzero(encoded.labelled)
+    model = _bare_model(network)
+    total = 0.0
+    tokens = 8192 if model.device.type == "cpu" else 1 << 17
+    for chosen in length_batches(encoded.events.lengths[labelled], tokens):
+        indices = labelled[chosen]
+        logits = model.last_label_logits(encoded, indices)
+        targets = torch.from_numpy(encoded.labels.take(indices).indicator(logits.shape[1])).to(logits)
+        total += float(torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum"))
+    return total / max(1, len(labelled))
+
+
+def _bare_model(network: Network) -> OscarModel:
+    from oscar_causal.data.vocabulary import Vocabulary
+
+    return OscarModel(network, Vocabulary((), ()), (), 0, 0)
+
+
+def to_device(step: Step, device: torch.device) -> Step:
+    """Move every tensor of a step, without waiting for the copy."""
+
+    def move(tensor: Tensor) -> Tensor:
+        return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
+
+    tokens = step.tokens
+    moved = {name: move(getattr(tokens, name)) for name in ("event_ids", "gaps", "elapsed", "channels", "positions")}
+    bounds = None if tokens.bounds is None else move(tokens.bounds)
+    rest = {name: move(value) for name, value in vars(step).items() if name != "tokens"}
+    return Step(tokens=replace(tokens, bounds=bounds, **moved), **rest)

@@ -1,0 +1,244 @@
+"""The network: a decoder over events with their time gaps and channels, read by two heads.
+
+    event, gap, channels -> embedding -> backbone blocks -> h^x -> next event (softmax), time to it      Tf_x, Eq. 7
+                                              |-> label blocks -> h^y -> every label (sigmoid), time     Tf_y, Eq. 8
+
+One pass yields both densities. Shapes: B sequences, L tokens (start token first), T = B * L tokens end to end,
+V event ids, Y labels, D width, H heads, C channels. Attention is causal everywhere, so padding behind a sequence is
+never looked at and needs no mask.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from oscar_causal.errors import UsageError
+
+
+@dataclass(frozen=True)
+class NetworkConfig:
+    """Everything that decides the shape of the weights."""
+
+    events: int
+    """Number of event ids V, special ones included."""
+    labels: int
+    """Number of labels Y."""
+    channels: int = 0
+    """Number of numeric channels C."""
+    width: int = 96
+    """Width D of the residual stream."""
+    heads: int = 4
+    """Attention heads; width must be divisible by twice this number."""
+    layers: int = 3
+    """Backbone blocks."""
+    label_layers: int = 1
+    """Blocks of Tf_y on top of (shared) or beside (cross) the backbone."""
+    label_form: Literal["shared", "cross"] = "shared"
+    """shared: label blocks continue the backbone; cross: they read the event embeddings and attend to the backbone."""
+    hidden: int = 256
+    """Inner width of the gated feed-forward layer."""
+
+    def __post_init__(self) -> None:
+        for name in ("events", "labels", "width", "heads", "layers", "hidden"):
+            if getattr(self, name) < 1:
+                raise UsageError(f"{name}: expected at least 1, got {getattr(self, name)}")
+        if self.width % (2 * self.heads):
+            raise UsageError(f"width: expected a multiple of 2 x heads = {2 * self.heads}, got {self.width}")
+        if self.label_form not in ("shared", "cross"):
+            raise UsageError(f"label_form: expected shared or cross, got {self.label_form!r}")
+        if self.label_form == "cross" and self.label_layers < 1:
+            raise UsageError("label_layers: the cross form needs at least 1")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """Network input. A rectangle has shape (B, L) and `bounds` None; packed tokens have shape (T,) and bounds (S + 1,)."""
+
+    event_ids: Tensor
+    gaps: Tensor
+    elapsed: Tensor
+    channels: Tensor
+    positions: Tensor
+    bounds: Tensor | None = None
+    longest: int = 0
+
+
+class Network(nn.Module):
+    """Tf_x and Tf_y over one backbone."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = EventEmbedding(config)
+        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.norm_x = nn.RMSNorm(config.width)
+        self.bag = EventBag(config)
+        cross = config.label_form == "cross"
+        self.label_blocks = nn.ModuleList(Block(config, cross=cross) for _ in range(config.label_layers))
+        self.norm_y = nn.RMSNorm(config.width)
+        self.label_head = nn.Linear(config.width, config.labels)
+        self.gap_head = nn.Linear(config.width, 2)
+        self.outcome_head = nn.Linear(config.width, 2)
+        self._initialise()
+
+    def forward(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+        """Hidden states of both densities at every token: h^x and h^y, each (..., D)."""
+        embedded = self.embedding(tokens)
+        rotation = rotary_table(tokens.positions, self.config.width // self.config.heads)
+        state = embedded
+        for block in self.blocks:
+            state = block(state, rotation, tokens)
+        hidden_x = self.norm_x(state)
+        label_state = (embedded if self.config.label_form == "cross" else state) + self.bag(tokens)
+        for block in self.label_blocks:
+            label_state = block(label_state, rotation, tokens, memory=hidden_x)
+        return hidden_x, self.norm_y(label_state)
+
+    def event_logits(self, hidden_x: Tensor) -> Tensor:
+        """Next-event logits (..., V); the output matrix is the embedding matrix."""
+        return F.linear(hidden_x, self.embedding.events.weight)
+
+    def label_logits(self, hidden_y: Tensor, labels: Tensor | None = None) -> Tensor:
+        """Label logits (..., Y), or of the chosen labels only."""
+        if labels is None:
+            return self.label_head(hidden_y)  # type: ignore[no-any-return]
+        return F.linear(hidden_y, self.label_head.weight[labels], self.label_head.bias[labels])
+
+    def _initialise(self) -> None:
+        depth = self.config.layers + self.config.label_layers
+        for name, parameter in self.named_parameters():
+            if parameter.dim() < 2:
+                continue
+            scale = 0.02 if "embedding" in name else parameter.shape[1] ** -0.5
+            if name.endswith(("out.weight", "down.weight")):
+                scale /= (2 * depth) ** 0.5
+            nn.init.normal_(parameter, std=scale)
+        nn.init.zeros_(self.label_head.weight)
+        nn.init.zeros_(self.label_head.bias)
+
+
+class EventEmbedding(nn.Module):
+    """Event id, time since the event before, time since the start and channel values, added up."""
+
+    WAVES = 8
+    """Sine and cosine pairs of the logarithm of each time, from coarse to fine."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.events = nn.Embedding(config.events, config.width)
+        self.times = nn.Linear(2 * (2 * self.WAVES + 2), config.width, bias=False)
+        self.values = nn.Linear(2 * config.channels, config.width, bias=False) if config.channels else None
+        self.register_buffer("channel_mean", torch.zeros(config.channels))
+        self.register_buffer("channel_scale", torch.ones(config.channels))
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        times = torch.cat([self._waves(tokens.gaps), self._waves(tokens.elapsed)], dim=-1)
+        dtype = self.events.weight.dtype
+        embedded = self.events(tokens.event_ids) + self.times(times.to(dtype))  # (..., D)
+        if self.values is not None:
+            missing = tokens.channels.isnan()
+            known = ((tokens.channels - self.channel_mean) / self.channel_scale).masked_fill(missing, 0.0)
+            embedded = embedded + self.values(torch.cat([known, missing.float()], dim=-1).to(dtype))
+        return embedded
+
+    def _waves(self, seconds: Tensor) -> Tensor:
+        logs = torch.log1p(seconds.float()).unsqueeze(-1)  # (..., 1)
+        rates = 2.0 ** torch.arange(self.WAVES, device=logs.device) * 0.25
+        angles = logs * rates
+        return torch.cat([logs / 16, (seconds == 0).float().unsqueeze(-1), angles.sin(), angles.cos()], dim=-1)
+
+
+class EventBag(nn.Module):
+    """Which events came so far, whatever their order: a running sum of event vectors, read by Tf_y.
+
+    Softmax attention averages, so one event among 150 starts with 1/150 of a voice and Tf_y spends most of its training
+    finding it. A sum gives every event its full voice from the first step.
+    """
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.events = nn.Embedding(config.events, max(16, config.width // 4))
+        self.out = nn.Linear(self.events.embedding_dim, config.width, bias=False)
+
+    def forward(self, tokens: Tokens) -> Tensor:
+        vectors = self.events(tokens.event_ids).float()  # (..., L, K)
+        sums = vectors.cumsum(-2)
+        if tokens.bounds is not None:
+            starts = torch.arange(len(sums), device=sums.device) - tokens.positions  # (T,)
+            sums = sums - sums[starts] + vectors[starts]
+        return self.out(sums.to(self.out.weight.dtype))  # type: ignore[no-any-return]
+
+
+class Block(nn.Module):
+    """Pre-norm attention (optionally also to the backbone) and a gated feed-forward layer."""
+
+    def __init__(self, config: NetworkConfig, *, cross: bool = False) -> None:
+        super().__init__()
+        self.norm_attention = nn.RMSNorm(config.width)
+        self.attention = Attention(config)
+        self.norm_cross = nn.RMSNorm(config.width) if cross else None
+        self.cross = Attention(config) if cross else None
+        self.norm_forward = nn.RMSNorm(config.width)
+        self.up = nn.Linear(config.width, 2 * config.hidden, bias=False)
+        self.down = nn.Linear(config.hidden, config.width, bias=False)
+
+    def forward(self, state: Tensor, rotation: Tensor, tokens: Tokens, memory: Tensor | None = None) -> Tensor:
+        normed = self.norm_attention(state)
+        state = state + self.attention(normed, normed, rotation, tokens)
+        if self.cross is not None and self.norm_cross is not None and memory is not None:
+            state = state + self.cross(self.norm_cross(state), memory, rotation, tokens)
+        gate, value = self.up(self.norm_forward(state)).chunk(2, dim=-1)  # (..., hidden) twice
+        return state + self.down(F.silu(gate) * value)  # type: ignore[no-any-return]
+
+
+class Attention(nn.Module):
+    """Causal multi-head attention with rotary positions; queries from one stream, keys and values from another."""
+
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__()
+        self.heads = config.heads
+        self.query = nn.Linear(config.width, config.width, bias=False)
+        self.key_value = nn.Linear(config.width, 2 * config.width, bias=False)
+        self.out = nn.Linear(config.width, config.width, bias=False)
+
+    def forward(self, queries: Tensor, memory: Tensor, rotation: Tensor, tokens: Tokens) -> Tensor:
+        split = (self.heads, -1)
+        query = rotate(self.query(queries).unflatten(-1, split), rotation)  # (..., H, D/H)
+        key, value = self.key_value(memory).chunk(2, dim=-1)
+        key, value = rotate(key.unflatten(-1, split), rotation), value.unflatten(-1, split)
+        if tokens.bounds is not None:
+            mixed = packed_attention(query, key, value, tokens.bounds, tokens.longest)  # (T, H, D/H)
+        else:
+            query, key, value = (x.transpose(-3, -2) for x in (query, key, value))  # (B, H, L, D/H)
+            mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(-3, -2)
+        return self.out(mixed.flatten(-2))  # type: ignore[no-any-return]
+
+
+def packed_attention(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int) -> Tensor:
+    """Causal attention inside each run of packed tokens (CUDA only)."""
+    from torch.nn.attention.varlen import varlen_attn
+
+    causal: dict[str, Any] = {"window_size": (-1, 0)}
+    if "window_size" not in inspect.signature(varlen_attn).parameters:  # torch 2.11 and older
+        causal = {"is_causal": True}
+    return varlen_attn(query, key, value, bounds, bounds, longest, longest, **causal)  # type: ignore[return-value]
+
+
+def rotary_table(positions: Tensor, size: int) -> Tensor:
+    """Cosine and sine of every position's rotation angles: (..., 1, size / 2, 2)."""
+    rates = 10_000.0 ** (-torch.arange(0, size, 2, device=positions.device).float() / size)
+    angles = positions.float().unsqueeze(-1) * rates  # (..., size / 2)
+    return torch.stack([angles.cos(), angles.sin()], dim=-1).unsqueeze(-3)
+
+
+def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
+    """Turn pairs of features by their position's angles."""
+    first, second = heads.float().chunk(2, dim=-1)
+    cos, sin = rotation.unbind(-1)
+    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1).to(heads.dtype)

@@ -1,0 +1,209 @@
+"""G² and χ² tests of conditional independence from counts, and what it takes to believe many of them at once.
+
+A test asks whether candidate x tells anything about target y inside the strata of a conditioning set. The tables count
+(`sparse`, `categorical`), this file turns counts into a statistic, degrees of freedom, a p-value and a verdict.
+
+- G² = 2 Σ n_xys ln(n_xys n_s / (n_xs n_ys)), which is 2 n times the plug-in conditional mutual information in nats.
+  χ² = Σ (n_xys - e)² / e with e = n_xs n_ys / n_s. Both are compared with a χ² law. Known bias: that law is too light
+  for small expected counts; `exact.exact_p_value` is the remedy for binary data.
+- Degrees of freedom are adjusted: a stratum adds (values of x seen in it - 1)(values of y seen in it - 1), so empty
+  strata and empty margins add nothing. With nothing left to vary there is no test.
+- Reliability: a test with fewer than `rows_per_dof` rows for each degree of freedom is not made; it counts as
+  "independent", as in the published algorithms, and does not enter the number of tests.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from oscar_causal.errors import UsageError
+
+Statistic = Literal["g2", "chi2"]
+Correction = Literal["bonferroni", "bh", "none"]
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class TestConfig:
+    """How a conditional-independence test is made and when it rejects."""
+
+    __test__ = False  # pytest: not a test class
+
+    alpha: float = 0.01
+    """Error rate of one family: the candidates examined together for one target."""
+    correction: Correction = "bonferroni"
+    """For the number of tests in the family: bonferroni (family-wise), bh (false discovery rate), none."""
+    statistic: Statistic = "g2"
+    """g2 (likelihood ratio) or chi2 (Pearson)."""
+    rows_per_dof: float = 5.0
+    """Fewest rows for each degree of freedom; below, no test is made."""
+    exact: bool = True
+    """Binary tables: a rejection that rests on expected counts below 5 must also stand under the exact law."""
+    max_given: int = 3
+    """Largest conditioning set where an algorithm searches subsets (not IAMB, which conditions on the whole boundary)."""
+
+    def __post_init__(self) -> None:
+        if not 0 < self.alpha < 1:
+            raise UsageError(f"alpha: expected a number between 0 and 1, got {self.alpha}")
+        if self.correction not in get_args(Correction):
+            raise UsageError(f"correction: expected one of {', '.join(get_args(Correction))}, got {self.correction!r}")
+        if self.statistic not in get_args(Statistic):
+            raise UsageError(f"statistic: expected one of {', '.join(get_args(Statistic))}, got {self.statistic!r}")
+        if not self.rows_per_dof >= 0:
+            raise UsageError(f"rows_per_dof: expected a number of at least 0, got {self.rows_per_dof}")
+        if self.max_given < 0:
+            raise UsageError(f"max_given: expected at least 0, got {self.max_given}")
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sufficient statistics of binary tests: one 2 × 2 table for each (candidate, stratum) that can tell something.
+
+    `owner` indexes the candidates; `n` rows in the stratum, `n_x` with the candidate, `n_y` with the target, `n_xy` with
+    both. Tables with an empty margin are left out: they carry no information and no degree of freedom.
+    """
+
+    owner: Int64
+    n: Int64
+    n_x: Int64
+    n_y: Int64
+    n_xy: Int64
+
+    def of(self, candidate: int) -> Cells:
+        """The tables of one candidate."""
+        mine = self.owner == candidate
+        return Cells(self.owner[mine], self.n[mine], self.n_x[mine], self.n_y[mine], self.n_xy[mine])
+
+
+@dataclass(frozen=True)
+class Associations:
+    """Tests of several candidates against one target given one conditioning set. Arrays are (candidates,)."""
+
+    candidates: Int64
+    statistic: Float64
+    dof: Int64
+    rows: Int64
+    """Rows in the strata that count for this candidate."""
+    cells: Cells | None = None
+    """Of binary tables; `exact.exact_p_value` needs them."""
+
+    def testable(self, rows_per_dof: float) -> npt.NDArray[np.bool_]:
+        """Which tests can be made: something varies and there are rows enough."""
+        return (self.dof > 0) & (self.rows >= rows_per_dof * self.dof)
+
+    @cached_property
+    def log_p(self) -> Float64:
+        """Natural logarithm of the asymptotic p-value; 0 where there is no test."""
+        return log_chi2_tail(self.statistic, self.dof)
+
+
+def g2_of_cells(cells: Cells, xlogx: Float64 | None = None) -> Float64:
+    """G² of each 2 × 2 table. `xlogx[k]` = k ln k for every count that can occur saves time on many tables.
+
+    >>> one = Cells(*(np.array([v]) for v in (0, 40, 20, 20, 20)))
+    >>> round(float(g2_of_cells(one)[0]), 3)  # 2 · 40 · ln 2
+    55.452
+    """
+    n, x, y, xy = cells.n, cells.n_x, cells.n_y, cells.n_xy
+    inside = (xy, x - xy, y - xy, n - x - y + xy, n)
+    margins = (x, n - x, y, n - y)
+    if xlogx is None:
+        total = sum(special.xlogy(part, part) for part in inside) - sum(special.xlogy(part, part) for part in margins)
+    else:
+        total = sum(xlogx[part] for part in inside) - sum(xlogx[part] for part in margins)
+    return np.asarray(np.maximum(2.0 * total, 0.0), np.float64)
+
+
+def chi2_of_cells(cells: Cells) -> Float64:
+    """Pearson's χ² of each 2 × 2 table (no continuity correction)."""
+    n, x, y, xy = (part.astype(np.float64) for part in (cells.n, cells.n_x, cells.n_y, cells.n_xy))
+    return np.asarray(n * (n * xy - x * y) ** 2 / (x * (n - x) * y * (n - y)), np.float64)
+
+
+def binary_associations(candidates: Int64, cells: Cells, statistic: Statistic, xlogx: Float64) -> Associations:
+    """Sum the tables of each candidate over the strata."""
+    values = g2_of_cells(cells, xlogx) if statistic == "g2" else chi2_of_cells(cells)
+    size = len(candidates)
+    return Associations(
+        candidates,
+        np.bincount(cells.owner, values, size),
+        np.bincount(cells.owner, minlength=size),
+        np.bincount(cells.owner, cells.n, size).astype(np.int64),
+        cells,
+    )
+
+
+def table_associations(candidates: Int64, counts: Int64, statistic: Statistic) -> Associations:
+    """Tests from full tables of counts.
+
+    `counts` is (candidates, strata, values of x, values of y). Rows of strata where x or y is constant are not counted:
+    they carry no information.
+    """
+    n_x, n_y, n = counts.sum(3), counts.sum(2), counts.sum((2, 3))  # (C, S, X), (C, S, Y), (C, S)
+    free = np.maximum((n_x > 0).sum(2) - 1, 0) * np.maximum((n_y > 0).sum(2) - 1, 0)  # (C, S)
+    if statistic == "g2":
+        xlogx = xlogx_table(int(n.max(initial=0)))
+        inside = xlogx[counts].sum((1, 2, 3)) + xlogx[n].sum(1)
+        values = np.maximum(2.0 * (inside - xlogx[n_x].sum((1, 2)) - xlogx[n_y].sum((1, 2))), 0.0)
+    else:
+        expected = n_x[..., :, None] * n_y[..., None, :] / np.maximum(n, 1)[..., None, None]  # (C, S, X, Y)
+        values = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum((1, 2, 3))
+    return Associations(candidates, values, free.sum(1), np.where(free > 0, n, 0).sum(1))
+
+
+def xlogx_table(largest: int) -> Float64:
+    """k ln k for k = 0 .. largest."""
+    counts = np.arange(largest + 1, dtype=np.float64)
+    return np.asarray(special.xlogy(counts, counts), np.float64)
+
+
+def log_chi2_tail(statistic: Float64, dof: Int64) -> Float64:
+    """ln P(χ²_dof ≥ statistic), also where the probability itself underflows; 0 for dof = 0.
+
+    >>> log_chi2_tail(np.array([3.841458820694124, 4000.0]), np.array([1, 1])).round(3).tolist()
+    [-2.996, -2004.373]
+    """
+    out = np.zeros(len(statistic))
+    one, more = dof == 1, dof > 1
+    out[one] = np.log(2.0) + special.log_ndtr(-np.sqrt(statistic[one]))
+    half_dof, half = dof[more] / 2.0, statistic[more] / 2.0
+    tail = special.gammaincc(half_dof, half)
+    tiny = tail < 1e-290
+    logs = np.log(np.where(tiny, 1.0, tail))
+    logs[tiny] = _log_gamma_tail(half_dof[tiny], half[tiny])
+    out[more] = logs
+    return np.minimum(out, 0.0)
+
+
+def _log_gamma_tail(a: Float64, x: Float64) -> Float64:
+    """ln Q(a, x) for x far beyond a, by Legendre's continued fraction (evaluated from the inside out)."""
+    fraction = np.zeros_like(x)
+    for k in range(60, 0, -1):
+        fraction = k * (k - a) / (x + 2 * k + 1 - a - fraction)
+    return np.asarray(a * np.log(x) - x - special.gammaln(a) - np.log(x + 1 - a - fraction), np.float64)
+
+
+def rejected(log_p: Float64, config: TestConfig, family: int | None = None) -> npt.NDArray[np.bool_]:
+    """Which of a family of tests reject, with the correction for their number.
+
+    `family` is the number of tests when those with p > alpha (which never reject) are not among `log_p`.
+
+    >>> rejected(np.log([0.001, 0.004, 0.02, 0.5]), TestConfig(alpha=0.01, correction="bh")).tolist()
+    [True, True, False, False]
+    """
+    size = len(log_p) if family is None else family
+    if config.correction == "none" or size == 0:
+        return np.asarray(log_p <= np.log(config.alpha))
+    if config.correction == "bonferroni":
+        return np.asarray(log_p <= np.log(config.alpha / size))
+    ordered = np.sort(log_p)
+    passing = np.flatnonzero(ordered <= np.log(config.alpha * np.arange(1, len(log_p) + 1) / size))
+    limit = ordered[passing[-1]] if len(passing) else -np.inf
+    return np.asarray(log_p <= limit)

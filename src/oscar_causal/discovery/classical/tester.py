@@ -1,0 +1,135 @@
+"""The one thing the algorithms talk to: it tests, corrects for the number of tests, counts them, and watches the clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from oscar_causal.discovery.classical.ci_tests import Associations, Statistic, TestConfig, log_chi2_tail, rejected
+from oscar_causal.discovery.classical.exact import exact_p_value, needs_exact
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+
+
+class Table(Protocol):
+    """What is tested: rows and named columns, by counts alone (`SparseTable`, `CategoricalTable`)."""
+
+    names: tuple[str, ...]
+    n_rows: int
+
+    @property
+    def n_columns(self) -> int:
+        """Number of variables."""
+
+    def associations(self, target: int, given: Sequence[int], candidates: Int64, statistic: Statistic) -> Associations:
+        """Test every candidate against `target` inside the strata of `given`."""
+
+
+class OutOfTime(Exception):
+    """The time limit has passed; algorithms catch it and return what they have, marked incomplete."""
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One family of tests of many candidates against one target given one set."""
+
+    found: Associations
+    family: int
+    """Number of tests that could be made."""
+    ranked: Int64
+    """Indices into `found` of those that may reject, strongest first."""
+
+
+class Tester:
+    """Tests on one table under one configuration. `allowed` are the columns that may enter as candidates.
+
+    Candidates are ranked by p-value; those of binary tables by the statistic, because their degrees of freedom only say
+    in how many strata a candidate happens to occur.
+    """
+
+    def __init__(
+        self, table: Table, config: TestConfig, *, allowed: Int64 | None = None, deadline: float | None = None
+    ) -> None:
+        self.table, self.config, self.deadline = table, config, deadline
+        self.allowed = np.arange(table.n_columns) if allowed is None else np.asarray(allowed, np.int64)
+        self.tests = 0
+
+    def scan(self, target: int, given: Sequence[int] = (), candidates: Sequence[int] | Int64 | None = None) -> Scan:
+        """Test the candidates (default: all that are allowed) against `target` given `given`, as one family."""
+        self.check_time()
+        chosen = self.allowed if candidates is None else np.asarray(candidates, np.int64)
+        for column in (target, *given):
+            chosen = chosen[chosen != column]
+        found = self.table.associations(target, given, chosen, self.config.statistic)
+        testable = found.testable(self.config.rows_per_dof)
+        family = int(testable.sum())
+        self.tests += family
+        dof = np.minimum(found.dof, 1) if self._is_exact(found) else found.dof
+        index = np.flatnonzero(testable & (found.statistic >= self._limits(family, dof)))
+        order = np.lexsort((index, -found.statistic[index], log_chi2_tail(found.statistic[index], dof[index])))
+        return Scan(found, family, index[order])
+
+    def strongest(self, scan: Scan) -> int | None:
+        """The strongest candidate that rejects, or None."""
+        return next(self._rejecting(scan), None)
+
+    def dependent(self, scan: Scan) -> list[int]:
+        """All candidates that reject, strongest first."""
+        return list(self._rejecting(scan))
+
+    def related(self, x: int, target: int, given: Sequence[int] = ()) -> bool:
+        """Is x dependent on the target given the set? A single test: nothing to correct for."""
+        return self.strongest(self.scan(target, given, [x])) is not None
+
+    def redundant(self, x: int, target: int, given: Sequence[int]) -> bool:
+        """Was x found to add nothing to the set? Not when there are too few rows to ask."""
+        scan = self.scan(target, given, [x])
+        unanswered = scan.family == 0 and bool(scan.found.dof[0] > 0)
+        return not unanswered and self.strongest(scan) is None
+
+    def evidence(self, x: int, target: int, given: Sequence[int]) -> tuple[float, float]:
+        """Statistic and p-value of one test, whether it rejects or not; (0, 1) where there is nothing to test."""
+        found = self.table.associations(target, given, np.array([x]), self.config.statistic)
+        return float(found.statistic[0]), float(np.exp(self._log_p(found, 0)))
+
+    def check_time(self) -> None:
+        """Raise OutOfTime when the deadline (on the monotonic clock) has passed."""
+        if self.deadline is not None and time.monotonic() > self.deadline:
+            raise OutOfTime
+
+    def _rejecting(self, scan: Scan) -> Iterator[int]:
+        found, ranked = scan.found, scan.ranked
+        if self.config.correction == "bh":
+            log_p = np.array([self._log_p(found, int(index)) for index in ranked])
+            yield from found.candidates[ranked[rejected(log_p, self.config, scan.family)]].tolist()
+            return
+        for index in ranked:  # one at a time: mostly only the first is asked for
+            if rejected(np.array([self._log_p(found, int(index))]), self.config, scan.family)[0]:
+                yield int(found.candidates[index])
+
+    def _is_exact(self, found: Associations) -> bool:
+        return self.config.exact and found.cells is not None
+
+    def _log_p(self, found: Associations, index: int) -> float:
+        """ln p of one candidate: by the exact law where expected counts are small, else by the χ² law."""
+        if found.cells is not None and self.config.exact:
+            mine = found.cells.of(index)
+            if needs_exact(mine):
+                p_value = exact_p_value(mine, self.config.statistic)
+                return float(np.log(p_value)) if p_value > 0 else -745.0
+        return float(log_chi2_tail(found.statistic[[index]], found.dof[[index]])[0])
+
+    def _limits(self, family: int, dof: Int64) -> Float64:
+        """The statistic that may reject, for each candidate's degrees of freedom; infinite for none."""
+        strict = self.config.correction == "bonferroni" and family > 0
+        level = self.config.alpha / family if strict else self.config.alpha
+        table = np.full(int(dof.max(initial=0)) + 1, np.inf)
+        table[1:] = special.chdtri(np.arange(1, len(table)), level) * (1 - 1e-9)
+        return table[dof]

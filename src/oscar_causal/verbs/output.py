@@ -1,0 +1,86 @@
+"""What every verb shares: JSON on stdout, everything for people on stderr or as a table, progress on long work."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+
+Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; progress goes to stderr.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out.")]
+OnProgress = Callable[[int, int], None]
+"""Called with (done, total) while long work goes on."""
+
+
+def print_json(value: Any) -> None:
+    """The verb's whole stdout under --json."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Plain text for people on stdout."""
+    for line in lines:
+        sys.stdout.write(line + "\n")
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title: str | None = None) -> None:
+    """A table for people on stdout; numbers to the right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = [[_cell(value) for value in row] for row in rows]
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for index, name in enumerate(columns):
+        numeric = bool(rows) and all(row[index][1] for row in rows)
+        table.add_column(name, justify="right" if numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(text) for text, _ in row))  # Text: names may look like markup
+    Console().print(table)
+
+
+@contextmanager
+def progress_bar(what: str, unit: str) -> Iterator[OnProgress]:
+    """A bar with rate and time left on a terminal, a line every ten seconds elsewhere; both on stderr."""
+    if not sys.stderr.isatty():
+        yield _plain_progress(what, unit)
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(what), BarColumn(), MofNCompleteColumn(), TextColumn(unit), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(what, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+def _plain_progress(what: str, unit: str) -> OnProgress:
+    begun = last = time.monotonic()
+
+    def show(done: int, total: int) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last < 10 and (done < total or now - begun < 10):
+            return
+        last = now
+        left = (now - begun) * (total - done) / max(done, 1)
+        sys.stderr.write(f"{what}: {done:,} of {total:,} {unit}, {left:.0f} s left\n")
+
+    return show
+
+
+def _cell(value: Any) -> tuple[str, bool]:
+    if value is None:
+        return "-", True
+    if isinstance(value, bool):
+        return ("yes" if value else "no"), False
+    if isinstance(value, int):
+        return f"{value:,}", True
+    if isinstance(value, float):
+        return f"{value:.3f}", True
+    return str(value), False

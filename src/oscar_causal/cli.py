@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Annotated
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
 from oscar_causal import __version__
-from oscar_causal.errors import OscarError
+from oscar_causal.errors import OscarError, UsageError
 
 VERBS = {
     "synth": "oscar_causal.verbs.synth",
     "import": "oscar_causal.verbs.import_",
     "select": "oscar_causal.verbs.select",
     "inspect": "oscar_causal.verbs.inspect",
+    "export": "oscar_causal.verbs.export",
+    "train": "oscar_causal.verbs.train",
 }
 """In the order of the work; each module holds a function `run` whose signature is the verb's help."""
+
+_PARSER_ERROR = cast(type[Exception], typer.BadParameter.__mro__[2])
+"""What the option parser raises: click's ClickException, whether click is a package of its own or part of typer."""
 
 
 def build_app() -> typer.Typer:
@@ -34,11 +39,26 @@ def build_app() -> typer.Typer:
 def main() -> None:
     """Run the command; what the user can mend is one line on stderr and an exit code, never a stack trace."""
     try:
-        build_app()(prog_name="oscar")
+        code = build_app()(prog_name="oscar", standalone_mode=False)
     except OscarError as error:
-        line = " ".join(str(error).splitlines())
-        sys.stderr.write(f"oscar: {line}\n")
-        sys.exit(error.exit_code)
+        _leave(str(error), error.exit_code)
+    except typer.Abort:
+        _leave("stopped", 1)
+    except _PARSER_ERROR as error:
+        _leave(_usage_line(error), UsageError.exit_code)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _leave(message: str, code: int) -> NoReturn:
+    sys.stderr.write(f"oscar: {' '.join(message.splitlines())}\n")
+    sys.exit(code)
+
+
+def _usage_line(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "oscar"
+    message = error.format_message().rstrip(".") or "expected a verb"
+    return f"{message} (see {where} --help)"
 
 
 def _version(asked: bool) -> None:

@@ -6,14 +6,15 @@ behind carries `.partial` in its name and is never read as a result.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import math
 import os
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from oscar_causal.errors import FolderError, UsageError
 
@@ -27,8 +28,9 @@ def new_folder(out: Path | str, *, force: bool = False) -> Iterator[Path]:
     out = Path(out)
     refuse_existing(out, force=force)
     partial = out.with_name(f"{out.name}.partial-{os.getpid()}")
+    made: list[Path] = []
     try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+        made = make_parents(out)
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         yield partial
@@ -37,23 +39,55 @@ def new_folder(out: Path | str, *, force: bool = False) -> Iterator[Path]:
         raise FolderError(f"{out}: cannot be written: {error.strerror or error}") from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+        for folder in made if not out.exists() else []:
+            with suppress(OSError):  # somebody else uses it by now
+                folder.rmdir()
+
+
+def make_parents(out: Path) -> list[Path]:
+    """Make the folders above `out`; returns those that did not exist, the deepest first."""
+    missing = [folder for folder in out.parents if not folder.exists()]
+    out.parent.mkdir(parents=True, exist_ok=True)
+    return missing
 
 
 def refuse_existing(out: Path, *, force: bool) -> None:
     """Raise unless `out` is free or may be replaced."""
-    if out.exists() and not force:
+    try:
+        exists = out.exists() or out.is_symlink()
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{out}: cannot be a folder's name: {getattr(error, 'strerror', None) or error}") from error
+    if exists and not force:
         raise UsageError(f"{out}: exists already; choose another --out or say --force to replace it")
-    if force and out.exists() and not out.is_dir():
+    if exists and not out.is_dir():
         raise UsageError(f"{out}: is a file, not a folder; --force replaces folders only")
+    if not out.name or (exists and Path.cwd().resolve().is_relative_to(out.resolve())):
+        raise UsageError(f"{out}: is the current folder or holds it; --force does not replace that")
 
 
 def move_into_place(partial: Path, out: Path, *, force: bool) -> None:
-    """Rename `partial` to `out`; with `force` an existing `out` steps aside first and is removed last."""
+    """Rename `partial` to `out`; with `force` an existing `out` steps aside first, is removed last, or comes back."""
     aside = out.with_name(f"{out.name}.partial-old-{os.getpid()}")
     if force and out.exists():
         out.rename(aside)
-    partial.rename(out)
+    try:
+        partial.rename(out)
+    except OSError:
+        if aside.exists():
+            aside.rename(out)
+        raise
     shutil.rmtree(aside, ignore_errors=True)
+
+
+def exclusive(path: Path, *, what: str) -> IO[str]:
+    """Open and lock a file for this process alone; a second holder is an error. A kill releases it; so does close()."""
+    lock = path.open("a")
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        lock.close()
+        raise UsageError(f"{path.parent}: another run is {what} here") from error
+    return lock
 
 
 def write_text(path: Path, text: str) -> None:

@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from oscar_causal.data.folders import check_format, read_json
-from oscar_causal.data.schema import FORMAT_VERSION, channels_of, conform
+from oscar_causal.data.schema import channels_of, conform
+from oscar_causal.data.stream import guarded, open_parquet, read_info, row_groups, sequence_files
 from oscar_causal.data.validate import check_sequences, list_offsets, one_array
 from oscar_causal.errors import DataError, FolderError
 
@@ -129,8 +129,9 @@ class Dataset:
         return values
 
     def take(self, indices: Sequence[int] | npt.NDArray[Any]) -> Dataset:
-        """The chosen sequences, in the given order."""
-        chosen = np.asarray(indices, np.int64)
+        """The chosen sequences, in the given order; a boolean mask chooses too."""
+        chosen = np.asarray(indices)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == bool else chosen.astype(np.int64)
         arrow = pa.array(chosen)
         return Dataset(
             self.sequence_ids.take(arrow),
@@ -195,11 +196,8 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> Dataset:
 def read_dataset(path: Path | str) -> Dataset:
     """Open a dataset folder; events and labels are read now, row group by row group, the rest when asked for."""
     path = Path(path)
-    info = read_json(path / "dataset.json")
-    check_format(info, path / "dataset.json", kind="dataset", newest=FORMAT_VERSION)
-    files = sorted((path / "sequences").glob("*.parquet"))
-    if not files:
-        raise FolderError(f"{path / 'sequences'}: expected Parquet files, found none")
+    info = read_info(path)
+    files = sequence_files(path)
     encoder = _Encoder(sum(_value_bound(file) for file in files))
     heads: dict[str, list[pa.Array]] = {"sequence_id": [], "subject_id": [], "start": []}
     for batch in _stream(files, ["sequence_id", "subject_id", "start", "events", "labels"]):
@@ -211,14 +209,6 @@ def read_dataset(path: Path | str) -> Dataset:
     if len(encoder) != info.get("sequences"):
         raise FolderError(f"{path}: expected {info.get('sequences')} sequences (dataset.json), found {len(encoder)}")
     return encoder.finish(columns, channels, info, path, lambda name: _read_column(files, name))
-
-
-def stream_tables(path: Path | str) -> Iterator[pa.Table]:
-    """The sequences of a dataset folder as tables of one row group each, for work larger than memory."""
-    for file in sorted((Path(path) / "sequences").glob("*.parquet")):
-        with _open(file) as parquet:
-            for group in range(parquet.num_row_groups):
-                yield conform(_guard(file, lambda group=group: parquet.read_row_group(group)))  # type: ignore[misc]
 
 
 class _Encoder:
@@ -295,27 +285,14 @@ def _no_column(name: str) -> pa.Array:
     raise KeyError(name)
 
 
-def _open(file: Path, **options: Any) -> pq.ParquetFile:
-    return _guard(file, lambda: pq.ParquetFile(file, **options))
-
-
-def _guard(file: Path, read: Callable[[], Any]) -> Any:
-    """A damaged Parquet file is one line that names it, whatever Arrow raised."""
-    try:
-        return read()
-    except (pa.ArrowException, OSError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise FolderError(f"{file}: damaged or no Parquet file: {reason}") from error
-
-
 def _schema_of(file: Path) -> pa.Schema:
-    with _open(file) as parquet:
+    with open_parquet(file) as parquet:
         return parquet.schema_arrow
 
 
 def _value_bound(file: Path) -> int:
     """An upper bound of the number of events in a file, from its footer."""
-    with _open(file) as parquet:
+    with open_parquet(file) as parquet:
         column = _leaf(parquet, "events")
         meta = parquet.metadata
         return sum(meta.row_group(group).column(column).num_values for group in range(meta.num_row_groups))
@@ -330,13 +307,11 @@ def _leaf(parquet: pq.ParquetFile, name: str) -> int:
 
 def _stream(files: Sequence[Path], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     for file in files:
-        with _open(file) as plain:
+        with open_parquet(file) as plain:
             leaves = [plain.schema.column(index).path for index in range(len(plain.schema))]
         encoded = [leaf for leaf in leaves if leaf.split(".")[0] in ("events", "labels")]
-        with _open(file, read_dictionary=encoded) as parquet:
-            present = [name for name in columns if name in parquet.schema_arrow.names]
-            for group in range(parquet.num_row_groups):
-                table = _guard(file, lambda group=group: parquet.read_row_group(group, columns=present))  # type: ignore[misc]
+        with open_parquet(file, read_dictionary=encoded) as parquet:
+            for table in row_groups(file, parquet, columns):
                 yield _with_defaults(table)
 
 
@@ -353,9 +328,9 @@ def _with_defaults(table: pa.Table) -> dict[str, Any]:
 def _read_column(files: Sequence[Path], name: str) -> pa.Array:
     parts = []
     for file in files:
-        with _open(file) as parquet:
+        with open_parquet(file) as parquet:
             if name not in parquet.schema_arrow.names:
                 raise KeyError(name)
-            table = _guard(file, lambda: parquet.read(columns=[name]))
+            table = guarded(file, lambda: parquet.read(columns=[name]))
         parts.extend(table[name].chunks)
     return pa.concat_arrays(parts)

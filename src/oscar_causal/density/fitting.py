@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import platform
 import time
 from collections.abc import Iterator
@@ -18,7 +16,7 @@ import torch
 
 from oscar_causal import __version__
 from oscar_causal.data.batches import encode
-from oscar_causal.data.folders import move_into_place, refuse_existing, write_json, write_text
+from oscar_causal.data.folders import exclusive, move_into_place, refuse_existing, write_json, write_text
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import folds as subject_folds
 from oscar_causal.data.subjects import held_out, pack_subjects
@@ -136,12 +134,7 @@ def _owned(partial: Path, *, keep: bool) -> Iterator[None]:
     """Hold the training folder alone; a second run into it is an error, a killed one leaves no lock."""
     try:
         partial.mkdir(parents=True, exist_ok=True)
-        with (partial / "lock").open("w") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError as error:
-                raise UsageError(f"{partial}: another run is training into this folder") from error
-            lock.write(f"{os.getpid()}\n")
+        with exclusive(partial / "lock", what="training"):
             if not keep and any(path.name != "lock" for path in partial.iterdir()):
                 raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or remove it")
             yield

@@ -5,6 +5,7 @@ Losses are sums; the caller divides by the global number of tokens, so that shar
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import torch
@@ -24,9 +25,10 @@ class _ChunkedCrossEntropy(torch.autograd.Function):
         grad_weight = torch.zeros(weight.shape, dtype=torch.float32, device=weight.device)
         total = torch.zeros((), dtype=torch.float32, device=hidden.device)
         matrix = weight.to(hidden.dtype)
+        gradient = _fused_gradient() if hidden.is_cuda else _softmax_gradient
         for begin in range(0, len(hidden), chunk):
             part, target = hidden[begin : begin + chunk], targets[begin : begin + chunk]
-            losses, grad = _softmax_gradient(part @ matrix.T, target)
+            losses, grad = gradient(part @ matrix.T, target)
             total += losses
             grad_hidden[begin : begin + chunk] = grad @ matrix
             grad_weight += grad.T @ part
@@ -51,6 +53,11 @@ def _softmax_gradient(logits: Tensor, targets: Tensor) -> tuple[Tensor, Tensor]:
     grad = logp.exp_()
     grad.scatter_add_(-1, index, torch.full_like(index, -1.0, dtype=grad.dtype))
     return loss, (grad * real).to(dtype)
+
+
+@cache
+def _fused_gradient() -> Any:
+    return torch.compile(_softmax_gradient, dynamic=False)
 
 
 def next_event_loss(hidden: Tensor, weight: Tensor, targets: Tensor, scale: Tensor, *, chunk: int = CHUNK) -> Tensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -41,12 +42,15 @@ class Objective(nn.Module):
         super().__init__()
         self.network = network
         self.config = config
-        self.events_on, self.labels_on = True, True
+        self.run_network: Callable[[Tokens], tuple[Tensor, Tensor]] = network
+        """The network, or its compiled form."""
 
     def forward(self, step: Step, token_scale: Tensor, sequence_scale: Tensor) -> tuple[Tensor, Tensor]:
         """The next-event and the label loss, times included, scaled by 1 / global tokens and 1 / global sequences."""
-        hidden_x, hidden_y = (hidden.reshape(-1, hidden.shape[-1]) for hidden in self.network(step.tokens))  # (T, D)
+        hidden_x, hidden_y = (hidden.flatten(0, -2) for hidden in self.run_network(step.tokens))  # (T, D)
         network = self.network
+        if torch.is_autocast_enabled(hidden_x.device.type):
+            hidden_x = hidden_x.to(torch.get_autocast_dtype(hidden_x.device.type))
         real = (step.next_ids >= 0).float()
         event = next_event_loss(hidden_x, network.embedding.events.weight, step.next_ids, token_scale)
         gap = time_loss(network.gap_head(hidden_x), step.next_gaps, real) * token_scale

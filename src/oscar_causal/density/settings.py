@@ -10,7 +10,7 @@ from oscar_causal.density.transformer import NetworkConfig
 from oscar_causal.errors import UsageError
 
 SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 96, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 256},
+    "tiny": {"width": 64, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 160},
     "base": {"width": 512, "heads": 8, "layers": 6, "label_layers": 1, "hidden": 1408},
     "paper": {"width": 768, "heads": 12, "layers": 10, "label_layers": 2, "hidden": 2048},
 }
@@ -27,11 +27,11 @@ class TrainConfig:
     """Where Tf_y reads: on top of the backbone (shared) or beside it with cross-attention (cross, the paper's)."""
     scheme: Literal["joint", "two-stage"] = "joint"
     """Train both densities together, or Tf_x first and then Tf_y on the frozen backbone (the paper's)."""
-    steps: int = 800
+    steps: int = 1000
     """Optimiser steps (two-stage: split in halves)."""
-    batch_tokens: int = 8192
+    batch_tokens: int = 4096
     """Tokens of one global batch."""
-    learning_rate: float = 3e-3
+    learning_rate: float = 6e-3
     """Peak learning rate of AdamW."""
     warmup: float = 0.05
     """Share of the steps with rising learning rate; a cosine to 2 % of the peak follows."""
@@ -95,6 +95,25 @@ class TrainConfig:
         if unknown:
             raise UsageError(f"training settings: unknown key {sorted(unknown)[0]!r}")
         return cls(**value)
+
+
+PRESET_TRAINING: dict[str, dict[str, Any]] = {
+    "tiny": {},
+    "base": {"steps": 3000, "batch_tokens": 1 << 16, "learning_rate": 1e-3},
+    "paper": {"steps": 6000, "batch_tokens": 1 << 17, "learning_rate": 6e-4},
+}
+"""Training settings that go with each size."""
+
+
+def preset_config(preset: str, **changes: Any) -> TrainConfig:
+    """The settings of a preset with some of them changed.
+
+    >>> preset_config("tiny", steps=10).steps
+    10
+    """
+    if preset not in SIZES:
+        raise UsageError(f"preset: expected one of {', '.join(SIZES)}, got {preset!r}")
+    return TrainConfig.from_json({"preset": preset, **PRESET_TRAINING[preset], **changes})
 
 
 def _choose(name: str, value: str, options: tuple[str, ...]) -> None:

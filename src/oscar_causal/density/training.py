@@ -67,9 +67,9 @@ class Trainer:
         optimizer = make_optimizer(self.network, self.config)
         if resume and self.folder is not None:
             self._restore(optimizer)
-        wrapped, optimizer = self.accelerator.prepare(objective, optimizer)
         if self.packed:
-            wrapped = torch.compile(wrapped, dynamic=False)
+            objective.run_network = torch.compile(self.network, dynamic=False)
+        wrapped, optimizer = self.accelerator.prepare(objective, optimizer)
         last_saved = time.monotonic()
         every = max(1, self.config.steps // self.config.evaluations)
         for step, batch, counts in self._steps():

@@ -17,8 +17,17 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
+from torch.nn.attention import varlen
 
 from oscar_causal.errors import UsageError
+
+_CAUSAL: dict[str, Any] = (
+    {"window_size": (-1, 0)}
+    if "window_size" in inspect.signature(varlen.varlen_attn).parameters
+    else {"is_causal": True}  # torch 2.11
+)
+ROW_MULTIPLE = 64
+"""Vocabulary tables are padded to a multiple of this many rows: matrix units want it."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +99,8 @@ class Network(nn.Module):
     def forward(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
         """Hidden states of both densities at every token: h^x and h^y, each (..., D)."""
         embedded = self.embedding(tokens)
+        if torch.is_autocast_enabled(embedded.device.type):
+            embedded = embedded.to(torch.get_autocast_dtype(embedded.device.type))  # the residual stream too
         rotation = rotary_table(tokens.positions, self.config.width // self.config.heads)
         state = embedded
         for block in self.blocks:
@@ -101,8 +112,8 @@ class Network(nn.Module):
         return hidden_x, self.norm_y(label_state)
 
     def event_logits(self, hidden_x: Tensor) -> Tensor:
-        """Next-event logits (..., V); the output matrix is the embedding matrix."""
-        return F.linear(hidden_x, self.embedding.events.weight)
+        """Next-event logits (..., V); the output matrix is the embedding matrix without its padding rows."""
+        return F.linear(hidden_x, self.embedding.events.weight[: self.config.events])
 
     def label_logits(self, hidden_y: Tensor, labels: Tensor | None = None) -> Tensor:
         """Label logits (..., Y), or of the chosen labels only."""
@@ -131,7 +142,7 @@ class EventEmbedding(nn.Module):
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.events = nn.Embedding(config.events, config.width)
+        self.events = nn.Embedding(padded_rows(config.events), config.width)
         self.times = nn.Linear(2 * (2 * self.WAVES + 2), config.width, bias=False)
         self.values = nn.Linear(2 * config.channels, config.width, bias=False) if config.channels else None
         self.register_buffer("channel_mean", torch.zeros(config.channels))
@@ -163,7 +174,7 @@ class EventBag(nn.Module):
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.events = nn.Embedding(config.events, max(16, config.width // 4))
+        self.events = nn.Embedding(padded_rows(config.events), max(16, config.width // 4))
         self.out = nn.Linear(self.events.embedding_dim, config.width, bias=False)
 
     def forward(self, tokens: Tokens) -> Tensor:
@@ -172,7 +183,7 @@ class EventBag(nn.Module):
         if tokens.bounds is not None:
             starts = torch.arange(len(sums), device=sums.device) - tokens.positions  # (T,)
             sums = sums - sums[starts] + vectors[starts]
-        return self.out(sums.to(self.out.weight.dtype))  # type: ignore[no-any-return]
+        return self.out(sums)  # type: ignore[no-any-return]
 
 
 class Block(nn.Module):
@@ -222,12 +233,12 @@ class Attention(nn.Module):
 
 def packed_attention(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int) -> Tensor:
     """Causal attention inside each run of packed tokens (CUDA only)."""
-    from torch.nn.attention.varlen import varlen_attn
+    return varlen.varlen_attn(query, key, value, bounds, bounds, longest, longest, **_CAUSAL)  # type: ignore[return-value]
 
-    causal: dict[str, Any] = {"window_size": (-1, 0)}
-    if "window_size" not in inspect.signature(varlen_attn).parameters:  # torch 2.11 and older
-        causal = {"is_causal": True}
-    return varlen_attn(query, key, value, bounds, bounds, longest, longest, **causal)  # type: ignore[return-value]
+
+def padded_rows(events: int) -> int:
+    """Rows of a vocabulary table."""
+    return -(-events // ROW_MULTIPLE) * ROW_MULTIPLE
 
 
 def rotary_table(positions: Tensor, size: int) -> Tensor:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -72,6 +72,11 @@ def _plain_progress(what: str, unit: str) -> OnProgress:
         sys.stderr.write(f"{what}: {done:,} of {total:,} {unit}, {left:.0f} s left\n")
 
     return show
+
+
+def quiet_numbers(figures: Mapping[str, float]) -> str:
+    """Figures in one line for a log."""
+    return ", ".join(f"{name.replace('_', ' ')} {value:,.4g}" for name, value in figures.items())
 
 
 def _cell(value: Any) -> tuple[str, bool]:

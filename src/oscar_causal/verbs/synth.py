@@ -20,10 +20,14 @@ def run(
     sequences: Annotated[int | None, typer.Option("--sequences", help="Number of sequences.")] = None,
     event_types: Annotated[int | None, typer.Option("--event-types", help="Number of different events.")] = None,
     labels: Annotated[int | None, typer.Option("--labels", help="Number of different labels.")] = None,
-    length: Annotated[float | None, typer.Option("--length", help="Mean events per sequence; the spread follows.")] = None,
+    length: Annotated[
+        float | None, typer.Option("--length", help="Mean events per sequence; the spread follows.")
+    ] = None,
     null: Annotated[bool, typer.Option("--null", help="The same events, labels that depend on nothing.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_KNOB)] = None,
-    workers: Annotated[int | None, typer.Option("--workers", help="Processes; the result does not depend on it.")] = None,
+    workers: Annotated[
+        int | None, typer.Option("--workers", help="Processes; the result does not depend on it.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -63,9 +67,9 @@ def _summary(info: dict[str, Any]) -> list[tuple[str, Any]]:
         ("mean length", info["events"] / info["sequences"]),
         ("event types", config["event_types"]),
         ("labels", config["labels"]),
-        ("labels per sequence", info["labels"]["recorded"] / info["sequences"]),
-        ("labels lost", info["labels"]["lost"]),
-        ("labels without a reason", info["labels"]["false"]),
+        ("labels per sequence", info["label_counts"]["recorded"] / info["sequences"]),
+        ("labels lost", info["label_counts"]["lost"]),
+        ("labels without a reason", info["label_counts"]["false"]),
         ("causes per label that came", oracle["causes_per_pair"]),
         ("pairs with decoys", oracle["decoy_share"]),
         ("presence oracle F1", oracle["f1"]),

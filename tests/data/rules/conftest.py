@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from itertools import product
 
 import numpy as np
@@ -67,6 +68,7 @@ def index_of(sequences: Sequence[Timed], *, with_times: bool = True, letters: st
     return EventIndex(offsets, event_ids, times if with_times else None, ids)
 
 
+@cache
 def atoms_over(letters: str, *, chains: bool) -> st.SearchStrategy[Rule]:
     event = st.sampled_from(letters).map(Event)
     if not chains:
@@ -77,6 +79,7 @@ def atoms_over(letters: str, *, chains: bool) -> st.SearchStrategy[Rule]:
     return st.one_of(event, event, then, longer, st.builds(AtLeast, event, st.integers(1, 3)))
 
 
+@cache
 def rules_over(letters: str, *, chains: bool, max_leaves: int = 8) -> st.SearchStrategy[Rule]:
     def grow(inner: st.SearchStrategy[Rule]) -> st.SearchStrategy[Rule]:
         several = st.lists(inner, min_size=2, max_size=4)

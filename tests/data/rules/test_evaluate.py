@@ -87,9 +87,10 @@ def test_the_index_is_left_unchanged_by_rules(kit):
 @pytest.mark.parametrize(
     ("offsets", "ids", "times", "message"),
     [
-        ([0, 2], [1, 2, 3], None, "expected rising offsets from 0 to 3"),
-        ([1, 3], [1, 2, 3], None, "expected rising offsets"),
-        ([0, 2, 1, 3], [1, 2, 3], None, "expected rising offsets"),
+        ([0, 2], [1, 2, 3], None, "expected offsets from 0 to 3 events, got 0 to 2"),
+        ([1, 3], [1, 2, 3], None, "got 1 to 3"),
+        ([0, 2, 1, 3], [1, 2, 3], None, "expected offsets that never fall, got a fall at 1"),
+        ([], [1, 2, 3], None, "got none"),
         ([0, 3], [1, 2, 3], [0.0], "expected 3 times"),
         ([0, 3], [1.5, 2, 3], None, "whole event ids"),
     ],

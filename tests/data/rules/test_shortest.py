@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oscar_causal.data.rules import And, EventIndex, Not, Or, evaluate, format_rule, literal_count, parse, shortest
+from oscar_causal.data.rules.shortest import _prune
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,8 @@ def test_equal_in_meaning_and_never_longer(kit, data):
     assert (evaluate(form, universe) == evaluate(rule, universe)).all()
     assert literal_count(form) <= literal_count(rule)
     assert shortest(form) == form
+    if 0 < evaluate(rule, universe).sum() < 256:
+        assert not any((evaluate(less, universe) == evaluate(rule, universe)).all() for less in without_one_item(form))
 
 
 @settings(max_examples=60, deadline=None)
@@ -115,8 +118,21 @@ def test_a_wide_rule_of_many_groups():
     assert format_rule(shortest(parse(" & ".join(groups)))) == " & ".join(f"A{i} & (B{i} | C{i})" for i in range(25))
 
 
+def test_a_wide_rule_is_factored_too():
+    names = [f"E{i}" for i in range(10)]
+    rule = parse(" | ".join(f"({a} & {b})" for a in ("X", "Y") for b in names))
+    assert format_rule(shortest(rule)) == f"({' | '.join(names)}) & (X | Y)"
+    dual = parse(" & ".join(f"(Z | {name})" for name in names))
+    assert format_rule(shortest(dual)) == f"Z | ({' & '.join(names)})"
+
+
 def test_a_wide_entangled_rule_loses_what_is_superfluous():
     names = [f"E{i}" for i in range(20)]
     pairs = [f"({a} & {b})" for a, b in combinations(names[:5], 2)]
-    rule = parse(" | ".join([*names[:3], *pairs, *names[5:], f"({names[19]} & {names[4]})"]))
+    rule = parse(" | ".join([pairs[0], *names[:3], *pairs, *names[5:], f"({names[19]} & {names[4]})"]))
     assert set(format_rule(shortest(rule)).split(" | ")) == {*names[:3], "(E3 & E4)", *names[5:]}
+
+
+def test_pruning_alone_drops_first_middle_and_last():
+    rule = parse("(A & B) | A | (C & (C | D)) | (A & C)")
+    assert format_rule(_prune(rule, rule)) == "A | C"

@@ -11,6 +11,7 @@ from oscar_causal.data.rules import (
     And,
     AtLeast,
     Event,
+    EventIndex,
     Not,
     Or,
     Then,
@@ -18,11 +19,16 @@ from oscar_causal.data.rules import (
     any_of,
     atoms,
     chain_steps,
+    equivalent,
+    evaluate,
     event_names,
     format_rule,
     negated_names,
     parse,
     positive_names,
+    positive_part,
+    reasons,
+    shortest,
 )
 from oscar_causal.data.rules.tree import MAX_DEPTH
 from oscar_causal.errors import DataError
@@ -110,14 +116,32 @@ def test_impossible_nodes_are_refused_in_one_line(make):
     assert "\n" not in str(caught.value)
 
 
-def test_depth_is_bounded_and_the_deepest_rule_works():
+def deepest_rule():
     rule = A
-    for _ in range((MAX_DEPTH - 1) // 2):
-        rule = Not(Or((rule, B)))
-    assert parse(format_rule(rule)) == rule
-    assert hash(rule) == hash(parse(format_rule(rule)))
-    assert event_names(rule) == ("A", "B")
+    for number in range((MAX_DEPTH - 1) // 2):
+        rule = Not(Or((rule, Event(f"E{number}"))))
     while rule.depth < MAX_DEPTH:
         rule = Not(rule)
+    return And((rule.item, A))
+
+
+def use_everything(rule):
+    """Every recursive function of the package; the rule repeats a name and has more than eight."""
+    index = EventIndex([0, 3], [0, 1, 2], [0.0, 1.0, 2.0], {"A": 0, "E1": 1, "E7": 2})
+    assert parse(format_rule(rule)) == rule
+    assert hash(rule) == hash(parse(format_rule(rule)))
+    assert pickle.loads(pickle.dumps(rule)) == rule
+    assert len(event_names(rule)) == 1 + (MAX_DEPTH - 1) // 2
+    assert evaluate(rule, index).tolist() == [bool(reasons(rule, index, [0])[0])]
+    assert equivalent(rule, Not(rule.items[0])) is False
+    assert equivalent(rule, shortest(rule)) is True
+    positive_part(rule)
+
+
+def test_depth_is_bounded_and_the_deepest_rule_works_far_down_the_stack():
+    def far_down(frames):
+        return use_everything(deepest_rule()) if frames == 0 else far_down(frames - 1)
+
+    far_down(150)
     with pytest.raises(DataError, match="nested levels"):
-        Not(rule)
+        Not(deepest_rule())

@@ -70,7 +70,8 @@ def _too_late(group: Group) -> Mask:
     outcome[sequences] = times[order][at]
     has = np.isin(group.codes, sequences)
     ahead = outcome[group.codes] - group.events["time"].to_numpy()
-    return has & ((ahead <= 0) | (group.plan.clock.seconds(ahead) < group.plan.gap))
+    late[has] = ((ahead <= 0) | (group.plan.clock.seconds(ahead) < group.plan.gap))[has]
+    return late
 
 
 def _dropped(group: Group, sequences: Int64, firsts: Int64) -> list[Problem]:

@@ -20,12 +20,12 @@ def mask_of(condition: Any) -> Mask:
 
 def is_number(kind: pa.DataType) -> bool:
     """Whole, floating or decimal numbers."""
-    return pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
 
 def is_text(kind: pa.DataType) -> bool:
     """Text or bytes that may be text."""
-    return pa.types.is_string(kind) or pa.types.is_binary(kind)
+    return bool(pa.types.is_string(kind) or pa.types.is_binary(kind))
 
 
 def try_cast(cells: pa.Array, kind: pa.DataType, pattern: str | None = None) -> pa.Array:
@@ -55,8 +55,7 @@ def as_text(cells: pa.Array) -> tuple[pa.Array, Mask]:
         cells = cells.cast(pa.binary())  # Parquet does not check its text either
     text = try_cast(cells, pa.string())
     bad = mask_of(pc.and_(cells.is_valid(), pc.is_null(text)))
-    if _holds_nul(text):
-        bad |= mask_of(pc.match_substring(text, "\0"))
+    bad |= mask_of(pc.match_substring(text, "\0"))
     return pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, pa.string()), text), bad
 
 
@@ -101,8 +100,3 @@ def _empty(cells: pa.Array) -> Mask:
     if is_text(cells.type):
         return ~mask_of(pc.greater(pc.binary_length(cells), 0))
     return np.asarray(cells.is_null().to_numpy(zero_copy_only=False), bool)
-
-
-def _holds_nul(text: pa.Array) -> bool:
-    data = text.buffers()[2] if len(text) else None
-    return data is not None and bool((np.frombuffer(data, np.uint8) == 0).any())

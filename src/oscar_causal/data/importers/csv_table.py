@@ -14,8 +14,8 @@ import pyarrow as pa
 from pyarrow import csv as arrow_csv
 
 from oscar_causal.data.importers.long_table import RawBatch
-from oscar_causal.data.importers.rejects import BadRow, shown
-from oscar_causal.data.importers.text_source import BLOCK_BYTES, TextSource
+from oscar_causal.data.importers.rejects import BadRow, as_written, shown
+from oscar_causal.data.importers.text_source import BLOCK_BYTES, TextSource, restored
 from oscar_causal.errors import DataError
 
 LONGEST_HEADER = 1 << 20
@@ -40,6 +40,8 @@ class CsvTable:
                 rows = self._number(len(batch), next_row)
                 broken, next_row = self._broken_before(int(rows[-1])), int(rows[-1]) + 1
                 cells = {name: batch.column(index) for index, name in enumerate(columns)}
+                if source.escaped:
+                    cells = {name: _restored_cells(column) for name, column in cells.items()}
                 yield RawBatch(cells, rows, broken, source.tell_raw())
             empty = {name: pa.array([], pa.binary()) for name in columns}
             yield RawBatch(empty, np.empty(0, np.int64), self._broken_before(None), source.tell_raw())
@@ -94,7 +96,7 @@ class CsvTable:
         return [self._broken(number, item) for number, item in found]
 
     def _broken(self, number: int, row: Any) -> BadRow:
-        text = str(row.text)
+        text = as_written(restored(str(row.text).encode()))
         if text.count('"') % 2 and "\n" in text:
             raise DataError(f"{self.name}: row {number:,}: expected every quotation mark closed, got {shown(text)}")
         problem = f"expected {row.expected_columns} cells, got {row.actual_columns}"
@@ -105,13 +107,13 @@ class CsvTable:
             data = source.read(LONGEST_HEADER)
         if not data:
             raise DataError(f"{self.name}: expected a header and rows, got an empty file")
-        lines = io.StringIO(data.decode("utf-8", "surrogateescape"), newline="")
+        lines = io.StringIO(restored(data).decode("utf-8", "surrogateescape"), newline="")
         try:
             header = next(csv.reader(lines, delimiter=self._delimiter))
         except csv.Error as error:
             raise DataError(f"{self.name}: the header cannot be read as CSV: {error}") from error
         for name in header:
-            if not name.isascii() and any("\ud800" <= char <= "\udfff" for char in name):
+            if any("\ud800" <= char <= "\udfff" for char in name):
                 raw = name.encode("utf-8", "surrogateescape")
                 raise DataError(f"{self.name}: header: expected UTF-8 text, got {shown(raw)}; see --encoding")
         return header
@@ -128,6 +130,10 @@ class CsvTable:
             except csv.Error as error:
                 return "unexpected end" in str(error) or "field larger" in str(error)
         return False
+
+
+def _restored_cells(cells: pa.Array) -> pa.Array:
+    return pa.array([None if cell is None else restored(cell) for cell in cells.to_pylist()], pa.binary())
 
 
 def _remember(lines: Iterator[str], seen: list[str]) -> Iterator[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -19,7 +18,6 @@ from oscar_causal.data.importers.roles import Attribute, EventRoles
 from oscar_causal.data.importers.spill import Spill
 from oscar_causal.errors import UsageError
 
-FLOAT32_MAX = float(np.finfo(np.float32).max)
 OnBytes = Callable[[int], None]
 
 
@@ -113,5 +111,6 @@ def _time(batch: RawBatch, column: str, clock: Clock, faults: Faults, *, keep_or
 def _channel(batch: RawBatch, column: str, faults: Faults) -> pa.Array:
     cells = batch.columns[column]
     numbers, bad = as_number(cells)
-    faults.add(column, bad | mask_of(pc.greater(pc.abs(numbers), FLOAT32_MAX)), "a finite number or nothing", cells)
-    return numbers.cast(pa.float32(), safe=False)
+    values = numbers.cast(pa.float32(), safe=False)
+    faults.add(column, bad | mask_of(pc.is_inf(values)), "a finite number (32 bits) or nothing", cells)
+    return values

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from oscar_causal.data.importers.long_table import RawBatch
-from oscar_causal.data.importers.rejects import BadRow, shown
-from oscar_causal.data.importers.text_source import TextSource
+from oscar_causal.data.importers.rejects import BadRow, as_written, shown
+from oscar_causal.data.importers.text_source import TextSource, restored
 from oscar_causal.errors import DataError
 
 BATCH_ROWS = 100_000
@@ -32,7 +32,7 @@ class JsonLinesTable:
     def batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
         """The rows in batches of 100,000."""
         with TextSource(self._path, self._encoding) as source:
-            lines = source.lines()
+            lines = map(restored, source.lines())
             first = 1
             while block := list(islice(lines, BATCH_ROWS)):
                 yield self._batch(block, columns, first, source.tell_raw())
@@ -47,8 +47,7 @@ class JsonLinesTable:
                 good.append([_cell(record.get(name), name) for name in columns])
                 rows.append(number)
             except _BadLine as bad:
-                text = line.decode("utf-8", "backslashreplace")
-                broken.append(BadRow(self.name, number, bad.column, str(bad), text))
+                broken.append(BadRow(self.name, number, bad.column, str(bad), as_written(line)))
         cells = list(zip(*good, strict=True)) or [()] * len(columns)
         arrays = {name: pa.array(values, pa.string()) for name, values in zip(columns, cells, strict=True)}
         return RawBatch(arrays, np.array(rows, np.int64), broken, position)
@@ -57,7 +56,7 @@ class JsonLinesTable:
         names: dict[str, None] = {}
         seen = 0
         with TextSource(self._path, self._encoding) as source:
-            for line in islice(source.lines(), HEADER_ROWS):
+            for line in islice(map(restored, source.lines()), HEADER_ROWS):
                 seen += 1
                 if seen == 1 and line.lstrip().startswith(b"["):
                     raise DataError(f"{self.name}: expected one JSON object per line, got a JSON array")

@@ -1,4 +1,4 @@
-"""Descriptions of events and labels: a JSON object {name: description}, or a table with columns name and description."""
+"""Descriptions of events and labels: a JSON object, or a table with the columns name and description."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class ImportOptions:
     """Leave out events closer to the sequence's earliest label than this (seconds), and all at or after it."""
 
     time_unit: str | None = None
-    """us, ms, s, m, h, d for numbers, `timestamp` for ISO text; None: decided by the first time, numbers are seconds."""
+    """us, ms, s, m, h, d for numbers, `timestamp` for ISO text; None: the first time decides, numbers are seconds."""
 
     keep_origin: bool = False
     """Numeric times are already seconds (units) from the start; otherwise the first event of a sequence is at 0."""

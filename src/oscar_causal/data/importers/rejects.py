@@ -49,10 +49,15 @@ def shown(value: object, most: int = 60) -> str:
     """
     if value is None or value == "":
         return "nothing"
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
+    text = as_written(value)
     if len(text) <= most:
         return _quoted(text)
     return f"{_quoted(text[:most] + '…')} ({len(text):,} characters)"
+
+
+def as_written(value: object) -> str:
+    """A cell as text, whatever it holds; bytes that are no text as \\xe9."""
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value)
 
 
 def _quoted(text: str) -> str:
@@ -105,7 +110,7 @@ class Faults:
         """Mark rows whose cell in `column` is not what was expected."""
         for index in np.flatnonzero(bad & ~self.bad).tolist():
             value = cells[index].as_py()
-            text = value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else str(value or "")
+            text = "" if value is None else as_written(value)
             self._found.append((index, column, f"expected {expected}, got {shown(value)}", text))
         self.bad |= bad
 

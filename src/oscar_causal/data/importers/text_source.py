@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,9 @@ from oscar_causal.errors import DataError
 
 BLOCK_BYTES = 8 << 20
 """Read at a time; also the longest row a text table may have."""
+
+_ESCAPE = "\ufdd0"
+_ESCAPED = re.compile(_ESCAPE.encode() + b"(" + _ESCAPE.encode() + b"|[0-9a-f]{2})")
 
 _FOREIGN = (
     (b"\xff\xfe", "UTF-16 text"),
@@ -42,11 +46,21 @@ def first_bytes(path: Path, count: int = 8) -> bytes:
         return bytes(file.read(count))
 
 
+def restored(data: bytes) -> bytes:
+    """The bytes of the file again: what `TextSource` escaped is undone."""
+    return _ESCAPED.sub(lambda found: _byte(found[1]), data)
+
+
+def _byte(code: bytes) -> bytes:
+    return code if code == _ESCAPE.encode() else bytes([int(code, 16)])
+
+
 class TextSource:
     """A readable stream of UTF-8 bytes that ends with a line break and begins with the first line that is not blank.
 
-    Gzip is recognised by its first bytes. Quotation marks are counted on the way (`quotes`), so that the reader can
-    tell a file whose last one is never closed.
+    Gzip is recognised by its first bytes. Bytes that are no UTF-8 are escaped, so that one bad cell does not keep the
+    file from being cut into cells (`escaped`: some were; `restored` undoes it). Quotation marks are counted on the way
+    (`quotes`), so that the reader can tell a file whose last one is never closed.
     """
 
     def __init__(self, path: Path, encoding: str = "utf-8") -> None:
@@ -54,11 +68,13 @@ class TextSource:
         self._raw = open_bytes(path)
         packed = first_bytes(path, 2) == b"\x1f\x8b"
         self._stream = pa.CompressedInputStream(self._raw, "gzip") if packed else self._raw
-        plain = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
-        self._decoder = None if plain else codecs.getincrementaldecoder(encoding)()
-        self._ready, self._last = b"", b""
+        self._plain = codecs.lookup(encoding).name in ("utf-8", "utf-8-sig")
+        codec, errors = ("utf-8", "surrogateescape") if self._plain else (encoding, "strict")
+        self._decoder = codecs.getincrementaldecoder(codec)(errors)
+        self._ready = b""
+        self._ahead: bytes | None = None
         self._began, self._ended = False, False
-        self.quotes = 0
+        self.quotes, self.escaped = 0, False
         self.closed = False
 
     def tell_raw(self) -> int:
@@ -102,34 +118,42 @@ class TextSource:
         return True
 
     def _pull(self) -> bytes:
+        data = self._block() if self._ahead is None else self._ahead
+        self._ahead = self._block() if data else b""
+        self._ended = not self._ahead
+        data = self._begin(data) if self._plain else data
+        data = self._recoded(data)
+        data = data if self._plain else self._begin(data)
+        return data + b"\n" if self._ended and data and data[-1:] != b"\n" else data
+
+    def _block(self) -> bytes:
         try:
-            data = bytes(self._stream.read(BLOCK_BYTES))
+            return bytes(self._stream.read(BLOCK_BYTES))
         except (OSError, ValueError) as error:
             raise DataError(f"{self._path}: expected a whole file, cannot read or unpack it: {error}") from error
-        self._ended = not data
-        data = self._recoded(data)
-        if not self._began:
-            data = self._begin(data)
-        if self._ended and self._began and (data or self._last)[-1:] != b"\n":
-            data += b"\n"
-        self._last = data or self._last
-        return data
 
     def _recoded(self, data: bytes) -> bytes:
-        if self._decoder is None:
-            return data
         try:
-            return self._decoder.decode(data, final=self._ended).encode("utf-8")
+            text = self._decoder.decode(data, final=self._ended)
+            if _ESCAPE in text:
+                self.escaped, text = True, text.replace(_ESCAPE, _ESCAPE + _ESCAPE)
+            return text.encode("utf-8")
+        except UnicodeEncodeError:  # the bytes that are no UTF-8, as surrogates
+            self.escaped = True
+            return re.sub("[\udc80-\udcff]", lambda byte: f"{_ESCAPE}{ord(byte[0]) - 0xDC00:02x}", text).encode("utf-8")
         except UnicodeError as error:
             raise DataError(f"{self._path}: expected text in the encoding that --encoding says: {error}") from error
 
     def _begin(self, data: bytes) -> bytes:
+        """Check and strip the beginning of the file, once."""
+        if self._began:
+            return data
         for magic, what in _FOREIGN:
             if data.startswith(magic):
                 hint = "; say --encoding utf-16" if "UTF-16" in what else ""
                 raise DataError(f"{self._path}: expected UTF-8 text, got {what}{hint}")
         data = data.removeprefix(codecs.BOM_UTF8).lstrip(b"\r\n")
-        if b"\0" in data[:4096]:
-            raise DataError(f"{self._path}: expected text, got NUL bytes at its beginning: a binary file?")
+        if b"\0" in data[:4096].split(b"\n")[0]:
+            raise DataError(f"{self._path}: expected text, got NUL bytes in its first line: UTF-16, or a binary file?")
         self._began = bool(data)
         return data

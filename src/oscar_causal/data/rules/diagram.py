@@ -52,7 +52,8 @@ class Diagram:
         if known is not None:
             return known
         variable = min(self._nodes[test][0], self._nodes[yes][0], self._nodes[no][0])
-        low, high = (self.choose(*(self._branch(f, variable, side) for f in key)) for side in (1, 2))
+        low = self.choose(*[self._branch(function, variable, 1) for function in key])
+        high = self.choose(*[self._branch(function, variable, 2) for function in key])
         answer = self._choices[key] = self._node(variable, low, high)
         return answer
 

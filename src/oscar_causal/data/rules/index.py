@@ -45,9 +45,8 @@ class EventIndex:
         self._check()
         self.sequences = len(self.offsets) - 1
         self.sequence_of: Rows = np.repeat(np.arange(self.sequences, dtype=np.int64), np.diff(self.offsets))
-        self._order: Rows = np.argsort(
-            _sort_key(self.event_ids), kind="stable"
-        )  # rows grouped by event id, rising inside
+        # rows grouped by event id, rising inside each group
+        self._order: Rows = np.argsort(_sort_key(self.event_ids), kind="stable")
         self._places, self._bounds = _spans(self.event_ids[self._order])
 
     def rows_of(self, name: str) -> Rows:
@@ -138,18 +137,14 @@ class EventIndex:
         return same & (self.times[later] - self.times[earlier] <= within)
 
     def _check(self) -> None:
-        total = len(self.event_ids)
-        offsets = self.offsets
-        if (
-            offsets.ndim != 1
-            or len(offsets) < 1
-            or offsets[0] != 0
-            or offsets[-1] != total
-            or (np.diff(offsets) < 0).any()
-        ):
-            raise DataError(f"event index: expected rising offsets from 0 to {total} events, got {offsets!r:.80}")
-        if self.event_ids.ndim != 1 or (total and not np.issubdtype(self.event_ids.dtype, np.integer)):
+        if self.event_ids.ndim != 1 or (self.event_ids.size and not np.issubdtype(self.event_ids.dtype, np.integer)):
             raise DataError(f"event index: expected a line of whole event ids, got {self.event_ids.dtype}")
+        total, offsets = len(self.event_ids), self.offsets
+        if offsets.ndim != 1 or not offsets.size or offsets[0] != 0 or offsets[-1] != total:
+            ends = f"{offsets.flat[0]} to {offsets.flat[-1]}" if offsets.size else "none"
+            raise DataError(f"event index: expected offsets from 0 to {total} events, got {ends}")
+        if (np.diff(offsets) < 0).any():
+            raise DataError(f"event index: expected offsets that never fall, got a fall at {np.diff(offsets).argmin()}")
         if self.times is not None and self.times.shape != (total,):
             raise DataError(f"event index: expected {total} times, got shape {self.times.shape}")
 

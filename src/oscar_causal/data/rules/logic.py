@@ -1,16 +1,17 @@
 """Do two rules mean the same? And what remains of a rule when nothing that it forbids occurs?
 
 Chains and counts are atoms of their own. What is known between atoms (a chain needs its events, three times implies
-twice, a narrow window implies a wide one) is used; where that knowledge is not complete the answer is "unknown".
+twice, a narrow window implies a wide one) is used; where that knowledge is not complete a sequence that tells the
+rules apart is searched for, and the answer may be "unknown".
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import combinations, permutations
+from itertools import combinations
 
-from oscar_causal.data.rules.diagram import Diagram, TooEntangled
+from oscar_causal.data.rules.diagram import TRUE, Diagram, TooEntangled
 from oscar_causal.data.rules.tree import (
     And,
     AtLeast,
@@ -26,43 +27,50 @@ from oscar_causal.data.rules.tree import (
     atoms,
     chain_steps,
 )
+from oscar_causal.data.rules.witness import differ_somewhere
 
 
 def equivalent(a: Rule, b: Rule) -> bool | None:
     """Whether two rules hold in exactly the same sequences (of events with times); None = unknown.
 
-    True and False are proven. None is possible only when two different chains share an event, or when the rules are too
-    entangled for a decision diagram.
+    True and False are proven, False by logic or by a sequence in which the rules differ. None is possible only when two
+    different chains share an event, or when the rules are too entangled for a decision diagram.
 
     >>> from oscar_causal.data.rules import parse
     >>> equivalent(parse("A & (B | C)"), parse("A & B | A & C")), equivalent(parse("A | B"), parse("A"))
     (True, False)
     >>> equivalent(parse("A & (A then B)"), parse("A then B"))
     True
-    >>> print(equivalent(parse("(A then B) & (B then C)"), parse("A then B then C")))
+    >>> chain = parse("A then B within 2s then C within 2s")
+    >>> print(equivalent(chain, And((chain, parse("A then C within 4s")))))
     None
     """
     variables = distinct_atoms([a, b])
-    diagram = Diagram()
-    number = {atom: position for position, atom in enumerate(variables)}
-
-    def leaf(atom: Atom) -> int:
-        return diagram.variable(number[plain_atom(atom)])
-
     try:
-        first, second = diagram.build(a, leaf), diagram.build(b, leaf)
-        if first == second:
+        if a == b or _same_by_logic(a, b, variables):
             return True
-        known = diagram.all_of(
-            diagram.any_of([diagram.negate(leaf(stronger)), leaf(weaker)])
-            for stronger, weaker in permutations(variables, 2)
-            if implies(stronger, weaker)
-        )
-        if diagram.all_of([known, first]) == diagram.all_of([known, second]):
-            return True
+        if _all_known(variables):
+            return False
     except TooEntangled:
-        return None
-    return False if _all_known(variables) else None
+        pass
+    return False if differ_somewhere(a, b) else None
+
+
+def _same_by_logic(a: Rule, b: Rule, variables: Sequence[Atom]) -> bool:
+    """Whether the rules agree in every pattern of atoms that the known implications allow."""
+    diagram = Diagram()
+    functions = {atom: diagram.variable(number) for number, atom in enumerate(variables)}
+    first, second = (diagram.build(rule, lambda atom: functions[plain_atom(atom)]) for rule in (a, b))
+    if first == second:
+        return True
+    telling = [atom for atom in variables if not isinstance(atom, Event)]  # an event alone entails nothing else
+    known = diagram.all_of(
+        diagram.choose(functions[stronger], functions[weaker], TRUE)
+        for stronger in telling
+        for weaker in variables
+        if stronger != weaker and implies(stronger, weaker)
+    )
+    return diagram.all_of([known, first]) == diagram.all_of([known, second])
 
 
 def positive_part(rule: Rule) -> Rule | None:

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple, NoReturn, TypeVar
 
-from oscar_causal.data.rules.tree import KEYWORDS, AtLeast, Event, Not, Rule, Then, all_of, any_of, is_bare
+from oscar_causal.data.rules.tree import KEYWORDS, AtLeast, Event, Not, Rule, Then, all_of, any_of, is_bare, kind_of
 from oscar_causal.errors import DataError
 
 T = TypeVar("T")
@@ -149,13 +149,11 @@ class _Parser:
         if token.kind == "&":
             group.ands.append(operand)
         elif token.kind == "|":
-            group.ors.append(all_of([*group.ands, operand]))
+            group.ors.append(self.build(group.start, all_of, [*group.ands, operand]))
             group.ands = []
         elif token.kind == "then":
             if not isinstance(operand, Event | Then):
-                self.fail(
-                    "an event before 'then' (a negated chain is written !(A then B))", came="another kind of operand"
-                )
+                self.fail("an event before 'then' (a negated chain is !(A then B))", came=kind_of(operand))
             group.first = operand
         else:
             closing = "the end" if len(self.groups) == 1 else "')'"

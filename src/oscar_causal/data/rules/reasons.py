@@ -81,11 +81,13 @@ class _Plan:
     names: tuple[str, ...]
     names_of: tuple[frozenset[str], ...]
     """The names of each atom."""
+    atoms_of: dict[str, tuple[int, ...]]
+    """The atoms of each name."""
     positive_atoms: frozenset[int]
     negated: frozenset[str]
     only_negated: frozenset[str]
     once: bool
-    """No name occurs in two atoms or in one atom twice over the rule."""
+    """No name occurs in two places of the rule (a chain is one place, even if it repeats a name)."""
 
 
 @lru_cache(maxsize=4096)
@@ -96,6 +98,10 @@ def _plan(rule: Rule) -> _Plan:
     positive = frozenset().union(*(names_of[numbers[atom]] for atom, sign in listed if sign))
     negative = frozenset().union(*(names_of[numbers[atom]] for atom, sign in listed if not sign))
     names = event_names(rule)
+    atoms_of: dict[str, tuple[int, ...]] = {name: () for name in names}
+    for number, members in enumerate(names_of):
+        for name in members:
+            atoms_of[name] += (number,)
     return _Plan(
         rule=rule,
         atoms=tuple(numbers),
@@ -103,6 +109,7 @@ def _plan(rule: Rule) -> _Plan:
         walk=_walk(rule, True, numbers),
         names=names,
         names_of=names_of,
+        atoms_of=atoms_of,
         positive_atoms=frozenset(numbers[atom] for atom, sign in listed if sign),
         negated=negative,
         only_negated=negative - positive,
@@ -131,7 +138,7 @@ def _verdicts(plan: _Plan, held: Sequence[bool]) -> Iterator[Verdict]:
         needed = _needed_by_diagram(plan, held)
     live_atoms = {atom for atom, _ in live}
     for name in plan.names:
-        through = [atom for atom, names in enumerate(plan.names_of) if held[atom] and name in names]
+        through = [atom for atom in plan.atoms_of[name] if held[atom]]
         if name in needed:
             through = [atom for atom in through if atom in plan.positive_atoms]
             via = [atom for atom in through if atom in live_atoms] or through

@@ -5,6 +5,7 @@ Chains and counts are opaque atoms here and are never taken apart; a chain count
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from oscar_causal.data.rules.diagram import Diagram, TooEntangled
@@ -18,18 +19,22 @@ def shortest(rule: Rule) -> Rule:
     """A rule that holds in the same sequences and has the fewest event names, never more than the given one.
 
     Up to 8 distinct atoms: no sum of products and no product of sums is shorter; when a form exists that uses each atom
-    once (as most written rules do) that form is found, which no formula can beat. Beyond 8 atoms: no part can be
-    dropped without changing the meaning. A rule that always (never) holds becomes `A | !A` (`A & !A`).
+    once (as most written rules do) that form is found, which no formula can beat. Always: no part can be dropped
+    without changing the meaning, and shortening twice changes nothing. A rule that always (never) holds becomes
+    `A | !A` (`A & !A`).
 
     >>> from oscar_causal.data.rules import parse
     >>> format_rule(shortest(parse("(A & B) | (A & C) | (A & B & D)")))
     'A & (B | C)'
     """
-    found = _shorten(negation_normal(rule))
-    if isinstance(found, bool):
-        atom = min(distinct_atoms([rule]), key=literal_count)
-        found = Or((atom, Not(atom))) if found else And((atom, Not(atom)))
-    return min(rule, found, key=lambda form: (literal_count(form), len(format_rule(form))))
+    while True:  # the last look finds nothing shorter and nothing to drop
+        found = _shorten(negation_normal(rule))
+        if isinstance(found, bool):
+            atom = min(distinct_atoms([rule]), key=literal_count)
+            found = Or((atom, Not(atom))) if found else And((atom, Not(atom)))
+        if _length(found) >= _length(rule):
+            return rule
+        rule = found
 
 
 def literal_count(rule: Rule) -> int:
@@ -40,6 +45,10 @@ def literal_count(rule: Rule) -> int:
     4
     """
     return sum(len(atom_names(atom)) for atom, _ in atoms(rule))
+
+
+def _length(rule: Rule) -> tuple[int, int]:
+    return literal_count(rule), len(format_rule(rule))
 
 
 def _shorten(rule: Rule) -> Rule | bool:
@@ -55,7 +64,7 @@ def _shorten(rule: Rule) -> Rule | bool:
 
 
 def _shorten_entangled(parent: And | Or, group: list[Rule]) -> Rule | bool:
-    """Many atoms that cannot be told apart: shorten each item, then drop what the others make superfluous."""
+    """Many atoms that cannot be told apart: shorten each item, drop what the others make superfluous, factor."""
     whole = _rejoin(parent, group)
     form = _fold(parent, [_shorten(item) for item in group])
     if isinstance(form, bool):
@@ -64,7 +73,29 @@ def _shorten_entangled(parent: And | Or, group: list[Rule]) -> Rule | bool:
         form = _prune(form, whole)
     except TooEntangled as error:
         raise DataError(f"rule: expected one that can be shortened, got a too entangled one ({error})") from error
-    return form if isinstance(form, bool) or literal_count(form) == literal_count(whole) else _shorten(form)
+    if isinstance(form, bool):
+        return form
+    form = _take_out(form)
+    return form if literal_count(form) == literal_count(whole) else _shorten(form)
+
+
+def _take_out(rule: Rule) -> Rule:
+    """`(A & B) | (A & C) | D` as `(A & (B | C)) | D`, for the part that saves most; also with & and | swapped."""
+    if not isinstance(rule, And | Or):
+        return rule
+    other: type[And] | type[Or] = Or if isinstance(rule, And) else And
+    inside = [item.items if isinstance(item, other) else (item,) for item in rule.items]
+    counts = Counter(part for parts in inside for part in dict.fromkeys(parts))
+    common = max(counts, key=lambda part: (counts[part] - 1) * literal_count(part))
+    holding = [place for place, parts in enumerate(inside) if common in parts]
+    rests = [tuple(part for part in inside[place] if part != common) for place in holding]
+    if len(holding) < 2 or not all(rests):
+        return rule
+    factored = other((common, _rejoin(rule, [rest[0] if len(rest) == 1 else other(rest) for rest in rests])))
+    apart = [
+        factored if place == holding[0] else item for place, item in enumerate(rule.items) if place not in holding[1:]
+    ]
+    return _rejoin(rule, apart)
 
 
 def _groups(items: tuple[Rule, ...]) -> list[list[Rule]]:
@@ -99,7 +130,8 @@ def _by_table(rule: Rule, variables: list[Atom]) -> Rule | bool:
     table = _table(rule, dict(zip(variables, minimiser.tables, strict=True)), minimiser.full)
     if table in (0, minimiser.full):
         return table != 0
-    return _rule(minimiser.shortest(table), variables)
+    found = _rule(minimiser.shortest(table), variables)
+    return found if literal_count(found) < literal_count(rule) else _prune(rule, rule)
 
 
 def _table(rule: Rule, tables: dict[Atom, int], full: int) -> int:

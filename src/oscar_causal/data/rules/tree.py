@@ -91,7 +91,7 @@ class Then:
     def __post_init__(self) -> None:
         for operand in (self.first, self.second):
             if not isinstance(operand, Event | Then):
-                raise DataError(f"expected an event beside 'then', got {_kind(operand)}")
+                raise DataError(f"expected an event beside 'then', got {kind_of(operand)}")
         if self.within is not None:
             object.__setattr__(self, "within", _window(self.within))
         second: Event | Then = self.second
@@ -112,7 +112,7 @@ class AtLeast:
 
     def __post_init__(self) -> None:
         if not isinstance(self.event, Event):
-            raise DataError(f"expected an event before '>=', got {_kind(self.event)}")
+            raise DataError(f"expected an event before '>=', got {kind_of(self.event)}")
         if not isinstance(self.count, int) or isinstance(self.count, bool) or self.count < 1:
             raise DataError(f"expected a whole number of at least 1 after '>=', got {self.count!r}")
 
@@ -159,7 +159,7 @@ def format_rule(rule: Rule) -> str:
         case Then(first, second, within):
             window = "" if within is None else f" within {_seconds(within)}s"
             return f"{format_rule(first)} then {format_name(second.name)}{window}"
-    raise DataError(f"expected a rule, got {_kind(rule)}")
+    raise DataError(f"expected a rule, got {kind_of(rule)}")
 
 
 def format_name(name: str) -> str:
@@ -220,6 +220,12 @@ def negated_names(rule: Rule) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for atom, positive in atoms(rule) if not positive for name in atom_names(atom)))
 
 
+def kind_of(value: object) -> str:
+    """What a value is, in the words of error messages."""
+    kinds = {Not: "a negation", And: "a conjunction", Or: "a disjunction", AtLeast: "a count", Then: "a chain"}
+    return kinds.get(type(value), type(value).__name__)
+
+
 def _operand(rule: Rule) -> str:
     return format_rule(rule) if isinstance(rule, Event | Not) else f"({format_rule(rule)})"
 
@@ -236,7 +242,7 @@ def _flat(kind: type[And] | type[Or], items: Iterable[Rule]) -> tuple[Rule, ...]
 def _set_depth(node: Rule, items: tuple[Rule, ...]) -> None:
     for item in items:
         if not isinstance(item, Rule):
-            raise DataError(f"expected a rule inside {type(node).__name__}, got {_kind(item)}")
+            raise DataError(f"expected a rule inside {type(node).__name__}, got {kind_of(item)}")
     depth = 1 + max(item.depth for item in items)
     if depth > MAX_DEPTH:
         raise DataError(f"expected a rule of at most {MAX_DEPTH} nested levels, got more")
@@ -251,11 +257,6 @@ def _window(within: float) -> float:
 
 def _seconds(within: float) -> str:
     return repr(within).removesuffix(".0")
-
-
-def _kind(value: object) -> str:
-    kinds = {Not: "a negation", And: "a conjunction", Or: "a disjunction", AtLeast: "a count", Then: "a chain"}
-    return kinds.get(type(value), type(value).__name__)
 
 
 def _short(text: str, limit: int = 40) -> str:

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from oscar_causal.data.rules import EventIndex
-from oscar_causal.data.synthetic.draws import Floats, Ints, Mask
 from oscar_causal.data.synthetic.outcomes import Outcomes, WhyRow, presence
+from oscar_causal.data.synthetic.streams import Ints
 from oscar_causal.data.synthetic.world import World
 
 
@@ -71,7 +70,7 @@ def merge(audits: Iterable[Audit]) -> Audit:
 
 
 def bayes_figures(total: Audit) -> dict[str, float | None]:
-    """F1 of the Bayes forecast; macro and weighted over the labels recorded at least once, weights = recorded counts."""
+    """F1 of the Bayes forecast; macro and weighted over the labels recorded at least once, weighted by their counts."""
     if not total.observed.sum():
         return {"micro_f1": None, "macro_f1": None, "weighted_f1": None}
     seen = total.observed > 0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oscar_causal.data.sequences import ragged_offsets
-from oscar_causal.data.synthetic.draws import Ints, Mask, below, gap_table, look_up, span_table
+from oscar_causal.data.synthetic.streams import Ints, Mask, below, gap_table, look_up, span_table
 from oscar_causal.data.synthetic.world import DAY_S, World
 
 SPANS_S = span_table(21 * DAY_S, 0.8, least=2 * DAY_S)
@@ -54,7 +54,7 @@ def _draw_types(world: World, rng: np.random.Generator, opens: Mask) -> Ints:
         at = np.flatnonzero(chain == depth)
         before = event[at - 1]
         event[at] = np.where(repeats[at], before, world.follower_of[before])
-    return event
+    return np.asarray(event, np.int64)
 
 
 def _run_lengths(flags: Mask) -> Ints:

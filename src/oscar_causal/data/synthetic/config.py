@@ -33,11 +33,11 @@ class FleetConfig:
     """Standard deviation of the number of events (gamma distributed)."""
 
     event_tail: float = 1.05
-    """Exponent of the long tail of events without a role: the k-th most frequent one comes about as k ** -event_tail."""
+    """Exponent of the long tail of events without a role: the k-th most frequent comes about as k ** -event_tail."""
     bursts: float = 6.0
     """Mean number of background events written in one burst, seconds apart (1 = no bursts)."""
     repeats: float = 0.08
-    """Probability that a background event repeats the one before it in its burst."""
+    """Probability that a background event repeats the one before it in its burst, and that a cause comes again."""
     cascades: float = 0.15
     """Probability that a background event is the follower of the one before it (each code has one usual follower)."""
     sequences_per_subject: float = 1.3
@@ -53,8 +53,8 @@ class FleetConfig:
     """Long tail of labels: standard deviation of the logarithm of their frequencies (0 = all equally frequent)."""
     boundary_sizes: tuple[tuple[int, float], ...] = PUBLISHED_SIZES
     """Weights of the number of events in a boolean rule, negated ones included: ((size, weight), ...)."""
-    shared_causes: float = 0.45
-    """Share of the places in rules with several clauses that take an event which already causes another label."""
+    shared_causes: float = 0.7
+    """Share of the places in rules, less one clause of each, that take an event which already causes another label."""
     or_share: float = 0.5
     """Share of the boolean labels with room for it whose rule has alternatives, `A & (B | C)`."""
     not_share: float = 0.25
@@ -81,7 +81,7 @@ class FleetConfig:
     false_labels: float = 0.0
     """Labels recorded without a reason, as a share of each label's planned frequency."""
     drift: float = 0.0
-    """Share of the labels whose rule changes at a date; `rules.json` has one of the two versions, with `from` or `to`."""
+    """Share of the labels whose rule changes at a date; `rules.json` has one of its versions, with `from` or `to`."""
     missing_rules: float = 0.12
     """Share of the labels whose (real) rule is left out of `rules.json`."""
     probabilistic_labels: float = 0.0
@@ -92,8 +92,8 @@ class FleetConfig:
 
     temporal_labels: float = 0.0
     """Share of the labels with several routes made of order, windows and counts instead of a boolean rule."""
-    routes: int = 3
-    """Most routes of a temporal label (each has at least two)."""
+    routes: float = 2.25
+    """Mean number of routes of a temporal label, two at least: 2.25 = three quarters have two, the others three."""
     orders: float = 0.4
     """Weight of routes `A then B`."""
     windows: float = 0.4
@@ -160,7 +160,7 @@ _BOUNDS: dict[str, tuple[float, float]] = {
     "counts": (0, 1_000),
     "decoys": (0, 1),
 }
-_WHOLE = ("event_types", "labels", "sequences", "days", "symptoms_per_label", "routes")
+_WHOLE = ("event_types", "labels", "sequences", "days", "symptoms_per_label")
 MAX_SIZE = 100
 """Largest boundary a rule may have."""
 

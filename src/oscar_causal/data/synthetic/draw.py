@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import timedelta
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +14,11 @@ from oscar_causal.data.sequences import Ragged, ragged_offsets
 from oscar_causal.data.synthetic.audit import Audit, audit
 from oscar_causal.data.synthetic.background import SPANS_S, Events, draw_background, snap
 from oscar_causal.data.synthetic.config import BLOCK_SEQUENCES
-from oscar_causal.data.synthetic.draws import Floats, Ints, Mask, length_table, look_up, permutation, stream
 from oscar_causal.data.synthetic.names import VARIANTS
 from oscar_causal.data.synthetic.outcomes import Outcomes, WhyRow, draw_outcomes
 from oscar_causal.data.synthetic.planting import plant
 from oscar_causal.data.synthetic.scenarios import draw_scenarios
+from oscar_causal.data.synthetic.streams import Floats, Ints, Mask, length_table, look_up, permutation, stream
 from oscar_causal.data.synthetic.subjects import Subjects, draw_mileage, draw_subjects
 from oscar_causal.data.synthetic.world import EPOCH, World
 
@@ -60,7 +59,7 @@ def draw_block(world: World, number: int, count: int = BLOCK_SEQUENCES) -> Block
     (100, 0)
     """
     subjects, events, times = _draw_events(world, number)
-    mileage = draw_mileage(world, stream(world.seed, "subjects", number, shadow=True), subjects, events.rows(), times)
+    mileage = draw_mileage(world, stream(world.seed, "mileage", number), subjects, events.rows(), times)
     kept = Ragged(events.offsets[: count + 1], events.ids[: events.offsets[count]])
     times, mileage = times[: len(kept.ids)], mileage[: len(kept.ids)]
     index = EventIndex(kept.offsets, kept.ids, times, world.event_ids)
@@ -74,13 +73,15 @@ def draw_block(world: World, number: int, count: int = BLOCK_SEQUENCES) -> Block
 
 def _draw_events(world: World, number: int, *, shadow: bool = False) -> tuple[Subjects, Ragged, Floats]:
     """Cars and events of a whole block, in time order; inside a second the order is random."""
-    subjects = draw_subjects(world, stream(world.seed, "subjects", number))
+    subjects = draw_subjects(world, stream(world.seed, "subjects", number, shadow=shadow))
     rng = stream(world.seed, "scenarios", number, shadow=shadow)
     spans_s = look_up(SPANS_S, rng, BLOCK_SEQUENCES)
     scenarios = draw_scenarios(world, rng, subjects, spans_s)
     plants = plant(world, rng, scenarios, subjects, spans_s)
     rng = stream(world.seed, "background", number, shadow=shadow)
-    lengths = look_up(length_table(world.config.mean_length, world.config.sd_length, least=LEAST_LENGTH), rng, BLOCK_SEQUENCES)
+    lengths = look_up(
+        length_table(world.config.mean_length, world.config.sd_length, least=LEAST_LENGTH), rng, BLOCK_SEQUENCES
+    )
     planted = np.bincount(plants.row, minlength=BLOCK_SEQUENCES)
     background = draw_background(world, rng, np.maximum(lengths - planted, LEAST_BACKGROUND), spans_s)
     times_s = np.maximum(snap(background, plants.row, plants.anchor_s) + plants.delta_s, 0)
@@ -110,7 +111,7 @@ def _null_outcomes(world: World, number: int, count: int) -> Outcomes:
     shuffle = stream(world.seed, "shuffle", number)
     observed = np.stack([column[permutation(shuffle, BLOCK_SEQUENCES)] for column in unseen.T], axis=1)[:count]
     chance = np.broadcast_to(world.rates, observed.shape)
-    return Outcomes(observed, observed, chance, ())
+    return Outcomes(observed, np.zeros_like(observed), chance, ())
 
 
 def sequences_table(world: World, block: Block) -> pa.Table:
@@ -122,7 +123,9 @@ def sequences_table(world: World, block: Block) -> pa.Table:
     return pa.table(
         {
             "sequence_id": pa.array([f"s{block.first + i:07d}" for i in range(count)]),
-            "subject_id": pa.array([f"car-{block.number:05d}-{car:04d}" for car in block.subjects.car[:count].tolist()]),
+            "subject_id": pa.array(
+                [f"car-{block.number:05d}-{car:04d}" for car in block.subjects.car[:count].tolist()]
+            ),
             "start": pa.array(start_us, pa.int64()).cast(pa.timestamp("us", tz="UTC")),
             "events": _lists(block.events.offsets, names.take(pa.array(block.events.ids))),
             "times": _lists(block.events.offsets, pa.array(block.times)),
@@ -155,6 +158,8 @@ def _lists(offsets: Ints, values: pa.Array) -> pa.ListArray:
 
 def _static(subjects: Subjects, count: int) -> pa.MapArray:
     years = subjects.model_year[:count].tolist()
-    values = [text for v, year in zip(subjects.variant.tolist(), years, strict=False) for text in (VARIANTS[v], str(year))]
+    values = [
+        text for v, year in zip(subjects.variant.tolist(), years, strict=False) for text in (VARIANTS[v], str(year))
+    ]
     offsets = pa.array(np.arange(0, 2 * count + 1, 2), pa.int32())
     return pa.MapArray.from_arrays(offsets, pa.array(["variant", "model year"] * count), pa.array(values))

@@ -14,7 +14,7 @@ import numpy as np
 
 from oscar_causal.data.rules import AtLeast, Event, Not, Rule, Then, all_of, any_of
 from oscar_causal.data.synthetic.config import FleetConfig
-from oscar_causal.data.synthetic.draws import Ints, apportion, choose, permutation
+from oscar_causal.data.synthetic.streams import Ints, apportion, choose, permutation
 from oscar_causal.errors import UsageError
 
 MOST_CLAUSES = 5
@@ -95,11 +95,11 @@ class CausePool:
         self._slots: list[int] = []
         self._uses: dict[int, int] = {}
 
-    def take(self, count: int, *, alone: bool = False) -> list[int]:
-        """`count` different events; with `alone` they are fresh and nobody else gets them."""
+    def take(self, count: int, *, new: int = 0, alone: bool = False) -> list[int]:
+        """`count` different events, the first `new` of them fresh; with `alone` all are, and nobody else gets them."""
         taken: list[int] = []
-        for _ in range(count):
-            old = None if alone else self._reuse(taken)
+        for place in range(count):
+            old = None if alone or place < new else self._reuse(taken)
             taken.append(self.fresh() if old is None else old)
         if not alone:
             for event in taken:
@@ -149,17 +149,15 @@ def draw_laws(config: FleetConfig, rng: np.random.Generator, pool: CausePool) ->
 
 def _boolean_law(size: int, rng: np.random.Generator, pool: CausePool, *, has_not: bool, has_or: bool) -> Law:
     positive = size - has_not
-    most = min(positive - has_or, MOST_CLAUSES)
-    clauses = 1 + int(rng.random() * most) if has_or else most
-    alone = clauses == 1
-    events = pool.take(positive, alone=alone)
-    blockers = tuple(pool.take(int(has_not), alone=alone))
-    if set(blockers) & set(events):
-        blockers = (pool.fresh(),)
-    members: list[list[int]] = [[event] for event in events[:clauses]]
-    for event in events[clauses:]:
-        members[int(rng.random() * clauses)].append(event)
-    return Law((tuple(Part("any", tuple(group)) for group in members),), blockers)
+    has_or = has_or or positive > MOST_CLAUSES
+    clauses = 1 + int(rng.random() * min(positive - 1, MOST_CLAUSES)) if has_or else positive
+    sizes = 1 + np.bincount((rng.random(positive - clauses) * clauses).astype(np.int64), minlength=clauses)
+    # one clause is of fresh events: otherwise popular events would bring rare labels by themselves
+    events = pool.take(size, new=int(sizes[0]), alone=clauses == 1)
+    groups = [group.tolist() for group in np.split(np.array(events[:positive]), np.cumsum(sizes)[:-1])]
+    turn = int(rng.random() * clauses)
+    groups = groups[turn:] + groups[:turn]
+    return Law((tuple(Part("any", tuple(group)) for group in groups),), tuple(events[positive:]))
 
 
 def _graded_law(size: int, pool: CausePool) -> Law:
@@ -169,7 +167,7 @@ def _graded_law(size: int, pool: CausePool) -> Law:
 
 
 def _temporal_law(config: FleetConfig, rng: np.random.Generator, pool: CausePool, has_not: bool) -> Law:
-    count = 2 + int(rng.random() * (config.routes - 1))
+    count = int(config.routes) + int(rng.random() < config.routes % 1)
     kinds: tuple[PartKind, ...] = ("order", "window", "count")
     shares = np.cumsum([config.orders, config.windows, config.counts])
     chosen = [kinds[int(np.searchsorted(shares / shares[-1], rng.random(), side="right"))] for _ in range(count)]
@@ -202,4 +200,3 @@ def _part_rule(part: Part, names: tuple[str, ...]) -> Rule:
     if part.kind == "count":
         return AtLeast(events[0], part.count)
     return Then(events[0], events[1], float(part.window_s) if part.kind == "window" else None)
-

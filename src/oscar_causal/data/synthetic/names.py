@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from oscar_causal.data.synthetic.draws import below, permutation
+from oscar_causal.data.synthetic.streams import below, permutation
 
 _COMPONENTS = {
     "P": (
@@ -70,7 +70,18 @@ _COMPONENTS = {
         "diagnostic port",
     ),
 }
-_PLACES = ("", "front left ", "front right ", "rear left ", "rear right ", "upper ", "lower ", "bank 1 ", "bank 2 ", "main ")
+_PLACES = (
+    "",
+    "front left ",
+    "front right ",
+    "rear left ",
+    "rear right ",
+    "upper ",
+    "lower ",
+    "bank 1 ",
+    "bank 2 ",
+    "main ",
+)
 _CONDITIONS = (
     "signal implausible",
     "signal above range",
@@ -135,7 +146,7 @@ def event_codes(rng: np.random.Generator, count: int) -> tuple[str, ...]:
     """`count` different codes like P0A1F; longer ones when five characters do not suffice.
 
     >>> event_codes(np.random.default_rng(0), 2)
-    ('U2D24', 'P0E4B')
+    ('U12A4', 'C23D4')
     """
     digits = 3
     while 16 * 16**digits < count:

@@ -8,8 +8,8 @@ import numpy as np
 
 from oscar_causal.data.rules import EventIndex, evaluate, reasons
 from oscar_causal.data.synthetic.config import BLOCK_SEQUENCES
-from oscar_causal.data.synthetic.draws import Floats, Ints, Mask
 from oscar_causal.data.synthetic.laws import Law
+from oscar_causal.data.synthetic.streams import Floats, Ints, Mask
 from oscar_causal.data.synthetic.world import World
 
 
@@ -82,10 +82,10 @@ def _graded(world: World, rng: np.random.Generator, index: EventIndex, law: Law)
     strengths, inhibitions = np.array(law.strengths), np.array(law.inhibitions)
     luck = rng.random((BLOCK_SEQUENCES, len(strengths) + len(inhibitions)))[: index.sequences]
     fired = causes & (luck[:, : len(strengths)] < strengths)
-    prevented = (inhibitors & (luck[:, len(strengths) :] < inhibitions)).any(axis=1)
+    prevented = np.any(inhibitors & (luck[:, len(strengths) :] < inhibitions), axis=1, keepdims=True)
     raised = 1 - np.where(causes, 1 - strengths, 1.0).prod(axis=1)
     chance = raised * np.where(inhibitors, 1 - inhibitions, 1.0).prod(axis=1)
-    return fired & ~prevented[:, None], inhibitors, chance
+    return fired & ~prevented, inhibitors, chance
 
 
 def _rule_reasons(world: World, index: EventIndex, recorded: Mask, early: Mask) -> list[WhyRow]:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from oscar_causal.data.sequences import ragged_positions
-from oscar_causal.data.synthetic.draws import Ints, Mask, below, gap_table, look_up
+from oscar_causal.data.synthetic.rates import DRIVEN_EVENTS
 from oscar_causal.data.synthetic.recipes import (
     ANY,
     BOOLEAN,
@@ -22,8 +22,9 @@ from oscar_causal.data.synthetic.recipes import (
     WINDOW,
 )
 from oscar_causal.data.synthetic.scenarios import Scenarios, moment_within
+from oscar_causal.data.synthetic.streams import Ints, Mask, below, gap_table, look_up
 from oscar_causal.data.synthetic.subjects import Subjects
-from oscar_causal.data.synthetic.world import DRIVEN_EVENTS, World
+from oscar_causal.data.synthetic.world import World
 
 ABSENT, PLANTED, SPOILED, OMITTED = range(4)
 """What happens to a part: nothing at all; it holds; it stands by but fails; it is announced but does not come."""
@@ -64,8 +65,10 @@ def plant(world: World, rng: np.random.Generator, scenarios: Scenarios, subjects
     """Everything the scenarios and the hidden driver bring."""
     parts = _draw_parts(world, rng, scenarios)
     kind = world.recipes.kind[parts.part]
+    singles = parts.take(np.flatnonzero((kind == ANY) & (parts.state == PLANTED)))
     pieces = [
-        _singles(world, rng, scenarios, parts.take(np.flatnonzero((kind == ANY) & (parts.state == PLANTED)))),
+        _singles(world, rng, scenarios, singles),
+        _again(world, rng, scenarios, singles),
         *_ordered(world, rng, scenarios, parts.take(np.flatnonzero((kind != ANY) & (kind != COUNT)))),
         _counted(world, rng, scenarios, parts.take(np.flatnonzero(kind == COUNT))),
         _redundant(world, rng, scenarios, parts),
@@ -117,12 +120,19 @@ def _anchors(world: World, rng: np.random.Generator, scenarios: Scenarios, owner
 
 
 def _event(world: World, part: Ints, number: Ints) -> Ints:
-    return world.recipes.alternatives.ids[world.recipes.alternatives.offsets[part] + number].astype(np.int64)
+    alternatives = world.recipes.alternatives
+    return np.asarray(alternatives.ids[alternatives.offsets[part] + number], np.int64)
 
 
 def _singles(world: World, rng: np.random.Generator, scenarios: Scenarios, parts: _Parts) -> Plants:
     event = _event(world, parts.part, parts.number)
     return Plants(scenarios.row[parts.owner], event, parts.anchor_s, look_up(JITTER_S, rng, len(event)))
+
+
+def _again(world: World, rng: np.random.Generator, scenarios: Scenarios, parts: _Parts) -> Plants:
+    """Some causes of kind `any` come a second time."""
+    here = parts.take(np.flatnonzero(rng.random(len(parts.part)) < world.config.repeats))
+    return _somewhere(rng, scenarios, here.owner, _event(world, here.part, here.number))
 
 
 def _ordered(world: World, rng: np.random.Generator, scenarios: Scenarios, parts: _Parts) -> list[Plants]:
@@ -142,7 +152,7 @@ def _gaps(world: World, rng: np.random.Generator, parts: _Parts) -> tuple[Ints, 
     spoiled = parts.state == SPOILED
     u, coin = rng.random(len(window)), rng.random(len(window))
     swapped = spoiled & (~in_window | (coin < SWAPPED_WINDOWS))
-    inside, beyond = np.maximum((0.02 + 0.9 * u) * window, 1), (1.3 + 2 * u) * window
+    inside, beyond = (0.02 + 0.7 * u) * window, (1.8 + 2 * u) * window
     gap = np.where(spoiled & ~swapped, beyond, inside).astype(np.int64)
     return np.where(in_window, gap, look_up(APART_S, rng, len(window))), swapped
 
@@ -169,7 +179,7 @@ def _redundant(world: World, rng: np.random.Generator, scenarios: Scenarios, par
 def _precursors(world: World, rng: np.random.Generator, scenarios: Scenarios, parts: _Parts) -> Plants:
     """Announcements, whether or not the cause then comes."""
     here = parts.take(np.flatnonzero(rng.random(len(parts.part)) < world.config.precursors))
-    event = world.precursor_of[_event(world, here.part, here.number)]
+    event = world.roles.precursor_of[_event(world, here.part, here.number)]
     return Plants(scenarios.row[here.owner], event, here.anchor_s, -look_up(AHEAD_S, rng, len(event)))
 
 
@@ -186,18 +196,18 @@ def _blockers(world: World, rng: np.random.Generator, scenarios: Scenarios) -> P
 
 def _symptoms(world: World, rng: np.random.Generator, scenarios: Scenarios) -> Plants:
     """Each symptom of the label with its probability, among the causes or after them."""
-    lengths = world.symptoms.lengths[scenarios.label]
+    lengths = world.roles.symptoms.lengths[scenarios.label]
     owner = np.repeat(np.arange(len(scenarios)), lengths)
-    event = world.symptoms.ids[ragged_positions(world.symptoms.offsets, scenarios.label)].astype(np.int64)
+    event = world.roles.symptoms.ids[ragged_positions(world.roles.symptoms.offsets, scenarios.label)].astype(np.int64)
     here = rng.random(len(owner)) < world.config.symptoms
     return _somewhere(rng, scenarios, owner[here], event[here])
 
 
 def _driven(world: World, rng: np.random.Generator, subjects: Subjects, spans_s: Ints) -> Plants:
     """Harmless events that the hidden driver brings."""
-    rows = np.flatnonzero(subjects.driven) if len(world.driven_events) else np.empty(0, np.int64)
+    rows = np.flatnonzero(subjects.driven) if len(world.roles.driven) else np.empty(0, np.int64)
     row = np.repeat(rows, DRIVEN_EVENTS)
-    event = world.driven_events[below(rng, np.full(len(row), len(world.driven_events)))]
+    event = world.roles.driven[below(rng, np.full(len(row), len(world.roles.driven)))]
     return Plants(row, event, below(rng, spans_s[row]), look_up(JITTER_S, rng, len(row)))
 
 

@@ -16,6 +16,7 @@ _PAPER = FleetConfig(
     mean_length=150.0,
     sd_length=90.0,
     boundary_sizes=PUBLISHED_SIZES + PUBLISHED_TAIL,
+    probabilistic_labels=0.05,
 )
 
 PRESETS: dict[str, FleetConfig] = {
@@ -28,13 +29,14 @@ PRESETS: dict[str, FleetConfig] = {
         event_tail=0.8,
         labels_per_sequence=1.1,
         label_tail=0.3,
-        boundary_sizes=((1, 3), (2, 4), (3, 3), (4, 2)),
+        boundary_sizes=((1, 2), (2, 4), (3, 4), (4, 2)),
         shared_causes=0.2,
+        or_share=0.4,
         near_misses=0.5,
         symptoms=0.6,
         precursors=0.4,
     ),
-    "small": FleetConfig(),
+    "small": FleetConfig(probabilistic_labels=0.05),
     "paper": _PAPER,
     "hard": replace(
         _PAPER,
@@ -48,7 +50,9 @@ PRESETS: dict[str, FleetConfig] = {
         drift=0.05,
         probabilistic_labels=0.1,
     ),
-    "temporal": replace(_PAPER, temporal_labels=1.0, decoys=0.9, redundant_causes=0.05, near_misses=0.7),
+    "temporal": replace(
+        _PAPER, temporal_labels=0.95, shared_causes=0.4, decoys=0.9, redundant_causes=0.05, near_misses=0.7
+    ),
 }
 """`demo`: what two cores learn in two minutes. `small`: for laptops. `paper`: the sizes of the paper, mild. `hard`: the
 same sizes with all that a boolean fleet can have. `temporal`: the same sizes with order, windows, counts and routes."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oscar_causal.data.sequences import Ragged, ragged_offsets
-from oscar_causal.data.synthetic.draws import Floats, Ints
 from oscar_causal.data.synthetic.laws import Law
+from oscar_causal.data.synthetic.streams import Ints
 
 BOOLEAN, TEMPORAL, GRADED = 0, 1, 2
 KINDS = ("any", "order", "window", "count")
@@ -66,37 +66,3 @@ def ragged(lists: Sequence[Sequence[int]]) -> Ragged:
     """Lists of event ids laid end to end."""
     flat = [event for items in lists for event in items]
     return Ragged(ragged_offsets(np.array([len(items) for items in lists], np.int64)), np.array(flat, np.int32))
-
-
-def graded_success(law: Law) -> float:
-    """Probability that a scenario of a graded law brings its label."""
-    missed = 0.0
-    for chosen, strength in enumerate(law.strengths):
-        others = [1 - GRADED_COMPANY * s for number, s in enumerate(law.strengths) if number != chosen]
-        missed += (1 - strength) * float(np.prod(others)) / len(law.strengths)
-    held_back = float(np.prod([1 - INHIBITOR_RATE * q for q in law.inhibitions]))
-    return (1 - missed) * held_back
-
-
-def planted_rates(law: Law, scenarios: float, near_share: float, decoys: float) -> tuple[dict[int, float], dict[int, float]]:
-    """About how often scenarios bring each cause and each blocker of a law, per sequence."""
-    causes: dict[int, float] = {}
-    others = GRADED_COMPANY if law.graded else decoys
-    share = (1 + (len(law.routes) - 1) * others) / len(law.routes) * (1 - near_share if law.graded else 1)
-    for route in law.routes:
-        for part in route:
-            each = len(part.events) if part.kind == "any" else 1
-            for event in part.events:
-                causes[event] = causes.get(event, 0.0) + scenarios * share / each
-    blocked = INHIBITOR_RATE if law.graded else near_share * BLOCKED_SHARE
-    return causes, {event: scenarios * blocked for event in law.blockers}
-
-
-def frequencies(spread: float, total: float, count: int) -> Floats:
-    """Planned frequencies of `count` labels, rising: log-normal quantiles that sum to `total`, none above one half."""
-    from scipy.stats import norm
-
-    from oscar_causal.data.synthetic.draws import midpoints
-
-    weights = np.exp(spread * norm.ppf(midpoints(count)))
-    return np.minimum(weights * (total / weights.sum()), 0.5)

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from oscar_causal.data.synthetic.config import BLOCK_SEQUENCES
-from oscar_causal.data.synthetic.draws import Floats, Ints, Mask, poisson_table
 from oscar_causal.data.synthetic.recipes import BLOCKED_SHARE, GRADED
+from oscar_causal.data.synthetic.streams import Floats, Ints, Mask, poisson_table
 from oscar_causal.data.synthetic.subjects import Subjects
 from oscar_causal.data.synthetic.world import World
 

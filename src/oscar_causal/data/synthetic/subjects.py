@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from oscar_causal.data.synthetic.config import BLOCK_SEQUENCES
-from oscar_causal.data.synthetic.draws import Floats, Ints, Mask, below
 from oscar_causal.data.synthetic.names import VARIANTS
-from oscar_causal.data.synthetic.world import DAY_S, DRIVER_SHARE, World
+from oscar_causal.data.synthetic.rates import DRIVER_SHARE
+from oscar_causal.data.synthetic.streams import Floats, Ints, Mask, below
+from oscar_causal.data.synthetic.world import DAY_S, World
 
 FIRST_MODEL_YEAR = 2015
 MODEL_YEARS = 9

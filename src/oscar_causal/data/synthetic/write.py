@@ -41,7 +41,7 @@ def write_fleet(
     """Write a fleet to the folder `out` and return the content of its `dataset.json`.
 
     The bytes depend on config and seed only. `workers` processes draw (default: one per core, fewer for small fleets);
-    with more than one, a script needs the usual `if __name__ == "__main__":`. `on_progress` gets (done, total) sequences.
+    with more than one, a script needs the usual `if __name__ == "__main__":`. `on_progress` gets (done, total).
     """
     if workers is not None and workers < 1:
         raise UsageError(f"workers: expected at least 1, got {workers}")
@@ -75,7 +75,7 @@ def describe(world: World, total: Audit) -> dict[str, Any]:
             "hidden_rules": [] if null else [_hidden(name, rule) for name, rule in world.hidden_rules()],
             "graded_labels": {} if null else _graded(world),
         },
-        "labels": {
+        "label_counts": {
             "recorded": int(total.observed.sum()),
             "lost": int(total.lost.sum()),
             "false": int(total.false.sum()),
@@ -86,8 +86,10 @@ def describe(world: World, total: Audit) -> dict[str, Any]:
 
 
 def _hidden(name: str, published: PublishedRule) -> dict[str, str | None]:
-    dates = {key: None if moment is None else moment.isoformat() for key, moment in (("from", published.start), ("to", published.end))}
-    return {"label": name, "rule": format_rule(published.rule), **dates}
+    start, end = (
+        None if moment is None else f"{moment:%Y-%m-%dT%H:%M:%SZ}" for moment in (published.start, published.end)
+    )
+    return {"label": name, "rule": format_rule(published.rule), "from": start, "to": end}
 
 
 def _graded(world: World) -> dict[str, Any]:

@@ -14,7 +14,7 @@ A test asks whether candidate x tells anything about target y inside the strata 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, get_args
 
@@ -92,7 +92,9 @@ class Associations:
     rows: Int64
     """Rows in the strata that count for this candidate."""
     cells: Cells | None = None
-    """Of binary tables; `exact.exact_p_value` needs them."""
+    """Of binary tables, for what the χ² law cannot tell (`exact`)."""
+    largest: Float64 | None = None
+    """Of binary tables: the largest statistic the margins would have allowed."""
 
     def testable(self, rows_per_dof: float) -> npt.NDArray[np.bool_]:
         """Which tests can be made: something varies and there are rows enough."""
@@ -137,6 +139,7 @@ def binary_associations(candidates: Int64, cells: Cells, statistic: Statistic, x
         np.bincount(cells.owner, minlength=size),
         np.bincount(cells.owner, cells.n, size).astype(np.int64),
         cells,
+        np.bincount(cells.owner, largest_of_cells(cells, statistic, xlogx), size),
     )
 
 
@@ -156,6 +159,32 @@ def table_associations(candidates: Int64, counts: Int64, statistic: Statistic) -
         expected = n_x[..., :, None] * n_y[..., None, :] / np.maximum(n, 1)[..., None, None]  # (C, S, X, Y)
         values = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum((1, 2, 3))
     return Associations(candidates, values, free.sum(1), np.where(free > 0, n, 0).sum(1))
+
+
+def largest_of_cells(cells: Cells, statistic: Statistic, xlogx: Float64) -> Float64:
+    """The largest value each table's statistic could have taken, given its margins."""
+    least, most = np.maximum(0, cells.n_x + cells.n_y - cells.n), np.minimum(cells.n_x, cells.n_y)
+    ends = [replace(cells, n_xy=least), replace(cells, n_xy=most)]
+    values = [g2_of_cells(end, xlogx) if statistic == "g2" else chi2_of_cells(end) for end in ends]
+    return np.maximum(values[0], values[1])
+
+
+def attainable_family(largest: Float64, alpha: float) -> int:
+    """Number of tests to correct for when some could not have rejected whatever came (Tarone 1990).
+
+    `largest` holds the largest value each test's statistic could have taken given its margins, one degree of freedom. The
+    answer is the smallest k with at most k tests able to reach alpha / k; correcting for k instead of all tests keeps the
+    family-wise error at alpha, as long as only those tests may reject.
+
+    >>> attainable_family(np.array([50.0, 40.0, 3.0, 3.0, 3.0, 3.0]), 0.01)
+    2
+    """
+    low, high = 1, max(len(largest), 1)
+    while low < high:
+        k = (low + high) // 2
+        reach = int((largest >= special.chdtri(1, alpha / k)).sum())
+        low, high = (low, k) if reach <= k else (k + 1, high)
+    return low
 
 
 def xlogx_table(largest: int) -> Float64:

@@ -5,31 +5,34 @@ Tsamardinos, Aliferis and Statnikov, "Algorithms for large scale Markov blanket 
 
 from __future__ import annotations
 
+from oscar_causal.discovery.classical.found import Found
 from oscar_causal.discovery.classical.tester import OutOfTime, Tester
 
 
-def iamb(tester: Tester, target: int) -> tuple[list[int], bool]:
-    """The Markov boundary of `target` and whether the search came to its end.
+def iamb(tester: Tester, target: int) -> Found:
+    """The Markov boundary of `target`.
 
-    The candidates of one growing step are one family of tests, the members of the boundary in shrinking another. With
-    Bonferroni the chance that a target unrelated to everything gets any member is at most alpha.
+    The candidates of one growing step are one family of tests. With Bonferroni the chance that a target unrelated to
+    everything gets any member is at most alpha. Shrinking asks about each member by itself.
     """
     boundary: list[int] = []
     try:
-        _grow(tester, target, boundary)
-        _shrink(tester, target, boundary)
+        grow(tester, target, boundary)
+        shrink(tester, target, boundary)
     except OutOfTime:
-        return boundary, False
-    return boundary, True
+        return Found(tuple(boundary), complete=False)
+    return Found(tuple(boundary), complete=True)
 
 
-def _grow(tester: Tester, target: int, boundary: list[int]) -> None:
+def grow(tester: Tester, target: int, boundary: list[int]) -> None:
+    """Add the strongest candidate given the boundary, until none is left that rejects."""
     while (best := tester.strongest(tester.scan(target, boundary))) is not None:
         boundary.append(best)
 
 
-def _shrink(tester: Tester, target: int, boundary: list[int]) -> None:
+def shrink(tester: Tester, target: int, boundary: list[int]) -> None:
+    """Drop members that add nothing to the others, first come first asked."""
     for member in list(boundary):
         rest = [other for other in boundary if other != member]
-        if tester.redundant(member, target, rest):
+        if tester.separated(target, rest, [member]):
             boundary.remove(member)

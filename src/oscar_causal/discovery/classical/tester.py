@@ -11,11 +11,20 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from oscar_causal.discovery.classical.ci_tests import Associations, Statistic, TestConfig, log_chi2_tail, rejected
+from oscar_causal.discovery.classical.ci_tests import (
+    Associations,
+    Statistic,
+    TestConfig,
+    attainable_family,
+    log_chi2_tail,
+    rejected,
+)
 from oscar_causal.discovery.classical.exact import exact_p_value, needs_exact
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
+SPARE_NATS = 12.0
+"""Where the χ² law is this far below the threshold, the exact law is not asked: it cannot disagree."""
 
 
 class Table(Protocol):
@@ -42,7 +51,7 @@ class Scan:
 
     found: Associations
     family: int
-    """Number of tests that could be made."""
+    """Number of tests to correct for."""
     ranked: Int64
     """Indices into `found` of those that may reject, strongest first."""
 
@@ -61,20 +70,31 @@ class Tester:
         self.allowed = np.arange(table.n_columns) if allowed is None else np.asarray(allowed, np.int64)
         self.tests = 0
 
-    def scan(self, target: int, given: Sequence[int] = (), candidates: Sequence[int] | Int64 | None = None) -> Scan:
-        """Test the candidates (default: all that are allowed) against `target` given `given`, as one family."""
+    def scan(
+        self,
+        target: int,
+        given: Sequence[int] = (),
+        candidates: Sequence[int] | Int64 | None = None,
+        *,
+        apart: bool = False,
+    ) -> Scan:
+        """Test the candidates (default: all that are allowed) against `target` given `given`.
+
+        They are one family, corrected for its size; `apart` asks each as a question of its own, uncorrected.
+        """
         self.check_time()
         chosen = self.allowed if candidates is None else np.asarray(candidates, np.int64)
         for column in (target, *given):
             chosen = chosen[chosen != column]
         found = self.table.associations(target, given, chosen, self.config.statistic)
         testable = found.testable(self.config.rows_per_dof)
-        family = int(testable.sum())
-        self.tests += family
+        self.tests += int(testable.sum())
+        family = 1 if apart else self._family(found, testable)
         dof = np.minimum(found.dof, 1) if self._is_exact(found) else found.dof
         index = np.flatnonzero(testable & (found.statistic >= self._limits(family, dof)))
-        order = np.lexsort((index, -found.statistic[index], log_chi2_tail(found.statistic[index], dof[index])))
-        return Scan(found, family, index[order])
+        log_p = log_chi2_tail(found.statistic[index], dof[index])
+        order = np.lexsort((index, -found.statistic[index], log_p))
+        return Scan(found, family, index[order[rejected(log_p[order], self.config, family)]])
 
     def strongest(self, scan: Scan) -> int | None:
         """The strongest candidate that rejects, or None."""
@@ -85,14 +105,27 @@ class Tester:
         return list(self._rejecting(scan))
 
     def related(self, x: int, target: int, given: Sequence[int] = ()) -> bool:
-        """Is x dependent on the target given the set? A single test: nothing to correct for."""
-        return self.strongest(self.scan(target, given, [x])) is not None
+        """Is x dependent on the target given the set? A question of its own: nothing to correct for."""
+        return self.strongest(self.scan(target, given, [x], apart=True)) is not None
 
-    def redundant(self, x: int, target: int, given: Sequence[int]) -> bool:
-        """Was x found to add nothing to the set? Not when there are too few rows to ask."""
-        scan = self.scan(target, given, [x])
-        unanswered = scan.family == 0 and bool(scan.found.dof[0] > 0)
-        return not unanswered and self.strongest(scan) is None
+    def separated(self, target: int, given: Sequence[int], candidates: Sequence[int]) -> list[int]:
+        """Which candidates were found to tell nothing more about the target than the set does? See `ask`."""
+        return self.ask(target, given, candidates)[0]
+
+    def ask(
+        self, target: int, given: Sequence[int], candidates: Sequence[int]
+    ) -> tuple[list[int], dict[int, float]]:
+        """The candidates that the set separates from the target, and the strength of all of them (-ln p, χ² law).
+
+        Each is a question of its own. Those with too few rows to ask are not separated: no answer is not a "no".
+        """
+        if not len(candidates):
+            return [], {}
+        found = (scan := self.scan(target, given, candidates, apart=True)).found
+        asked = found.testable(self.config.rows_per_dof) | (found.dof == 0)
+        kept = set(self._rejecting(scan))
+        gone = [int(x) for x in found.candidates[asked] if int(x) not in kept]
+        return gone, dict(zip(found.candidates.tolist(), (-found.log_p).tolist(), strict=True))
 
     def evidence(self, x: int, target: int, given: Sequence[int]) -> tuple[float, float]:
         """Statistic and p-value of one test, whether it rejects or not; (0, 1) where there is nothing to test."""
@@ -106,25 +139,31 @@ class Tester:
 
     def _rejecting(self, scan: Scan) -> Iterator[int]:
         found, ranked = scan.found, scan.ranked
-        if self.config.correction == "bh":
-            log_p = np.array([self._log_p(found, int(index)) for index in ranked])
+        if self.config.correction == "bh" and scan.family > 1:
+            log_p = np.array([self._log_p(found, int(index), scan.family) for index in ranked])
             yield from found.candidates[ranked[rejected(log_p, self.config, scan.family)]].tolist()
             return
         for index in ranked:  # one at a time: mostly only the first is asked for
-            if rejected(np.array([self._log_p(found, int(index))]), self.config, scan.family)[0]:
+            if rejected(np.array([self._log_p(found, int(index), scan.family)]), self.config, scan.family)[0]:
                 yield int(found.candidates[index])
+
+    def _family(self, found: Associations, testable: npt.NDArray[np.bool_]) -> int:
+        """All tests made; on binary tables only those that could have rejected at all."""
+        if self.config.correction != "none" and found.largest is not None:
+            return attainable_family(found.largest[testable], self.config.alpha)
+        return int(testable.sum())
 
     def _is_exact(self, found: Associations) -> bool:
         return self.config.exact and found.cells is not None
 
-    def _log_p(self, found: Associations, index: int) -> float:
+    def _log_p(self, found: Associations, index: int, family: int = 1) -> float:
         """ln p of one candidate: by the exact law where expected counts are small, else by the χ² law."""
-        if found.cells is not None and self.config.exact:
-            mine = found.cells.of(index)
-            if needs_exact(mine):
-                p_value = exact_p_value(mine, self.config.statistic)
-                return float(np.log(p_value)) if p_value > 0 else -745.0
-        return float(log_chi2_tail(found.statistic[[index]], found.dof[[index]])[0])
+        by_chi2 = float(log_chi2_tail(found.statistic[[index]], found.dof[[index]])[0])
+        beyond_doubt = by_chi2 < np.log(self.config.alpha / max(family, 1)) - SPARE_NATS
+        if found.cells is None or not self.config.exact or beyond_doubt:
+            return by_chi2
+        mine = found.cells.of(index)
+        return float(np.log(exact_p_value(mine, self.config.statistic))) if needs_exact(mine) else by_chi2
 
     def _limits(self, family: int, dof: Int64) -> Float64:
         """The statistic that may reject, for each candidate's degrees of freedom; infinite for none."""

@@ -8,22 +8,24 @@ or a count, so that the last bit of a logarithm on another machine leaves no tra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-PURPOSES = ("names", "laws", "roles", "subjects", "background", "scenarios", "outcomes", "shuffle")
+PURPOSES = ("names", "laws", "roles", "subjects", "background", "scenarios", "outcomes", "shuffle", "mileage")
 """Each purpose has a stream of its own, so that a knob moves only what it is about."""
 QUANTILES = 4096
 
 
 def stream(seed: int, purpose: str, block: int = 0, *, shadow: bool = False) -> np.random.Generator:
     """The generator of one purpose in one block; `shadow` gives a second, independent set of streams."""
-    key = [seed, PURPOSES.index(purpose), block, int(shadow)]
+    key = [PURPOSES.index(purpose), block, int(shadow), seed]  # the seed last: it may take more than one word
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(key)))
 
 
@@ -65,15 +67,14 @@ def look_up(table: npt.NDArray[np.generic], rng: np.random.Generator, shape: int
     return np.asarray(table[(rng.random(shape) * len(table)).astype(np.int64)], np.int64)
 
 
+@lru_cache(maxsize=8)
 def length_table(mean: float, sd: float, *, least: int) -> Ints:
     """Quantiles of a gamma distribution with this mean and standard deviation, as whole numbers of at least `least`."""
-    from scipy.stats import gamma
-
     if sd == 0:
         return np.full(1, max(round(mean), least), np.int64)
     shape = (mean / sd) ** 2
-    values = gamma.ppf(midpoints(QUANTILES), shape, scale=mean / shape)
-    return np.maximum(np.rint(values), least).astype(np.int64)
+    values = special.gammaincinv(shape, midpoints(QUANTILES)) * (mean / shape)
+    return np.asarray(np.maximum(np.rint(values), least), np.int64)
 
 
 def gap_table(mean: float, *, zeros: float) -> Ints:
@@ -84,15 +85,11 @@ def gap_table(mean: float, *, zeros: float) -> Ints:
 
 def span_table(median: float, spread: float, *, least: int) -> Ints:
     """Quantiles of a log-normal number of whole seconds."""
-    from scipy.stats import norm
-
-    values = median * np.exp(spread * norm.ppf(midpoints(QUANTILES)))
-    return np.maximum(np.rint(values), least).astype(np.int64)
+    values = median * np.exp(spread * special.ndtri(midpoints(QUANTILES)))
+    return np.asarray(np.maximum(np.rint(values), least), np.int64)
 
 
 def poisson_table(mean: float) -> Floats:
     """Cumulative probabilities of 0, 1, 2, ... events; `np.searchsorted(table, u, side='right')` is a draw."""
-    from scipy.stats import poisson
-
     most = int(mean + 10 * np.sqrt(mean) + 20)
-    return np.asarray(poisson.cdf(np.arange(most), mean), np.float64)
+    return np.asarray(special.pdtr(np.arange(most), mean), np.float64)

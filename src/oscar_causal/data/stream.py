@@ -1,0 +1,83 @@
+"""A dataset folder read row group by row group, for work larger than memory. Damage is one line that names the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from oscar_causal.data.folders import check_format, read_json
+from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, conform
+from oscar_causal.errors import DataError, FolderError
+
+
+def read_info(path: Path | str) -> dict[str, Any]:
+    """The content of `dataset.json`; what is no dataset folder, or a newer one, is a FolderError."""
+    file = Path(path) / "dataset.json"
+    if not file.exists():
+        raise FolderError(f"{path}: expected a dataset folder, which holds dataset.json, found none")
+    info = read_json(file)
+    check_format(info, file, kind="dataset", newest=FORMAT_VERSION)
+    return info
+
+
+def sequence_files(path: Path | str) -> list[Path]:
+    """The Parquet files of a dataset folder, in order."""
+    files = sorted((Path(path) / "sequences").glob("*.parquet"))
+    if not files:
+        raise FolderError(f"{Path(path) / 'sequences'}: expected Parquet files, found none")
+    return files
+
+
+def stream_tables(path: Path | str) -> Iterator[pa.Table]:
+    """The sequences of a dataset folder as tables of one row group each, in the format's columns."""
+    for file in sequence_files(path):
+        with open_parquet(file) as parquet:
+            for table in row_groups(file, parquet):
+                yield _conformed(file, table)
+
+
+def stream_columns(path: Path | str, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Some columns only, as they are stored; those a file lacks are left out."""
+    for file in sequence_files(path):
+        with open_parquet(file) as parquet:
+            yield from row_groups(file, parquet, columns)
+
+
+def stream_why(path: Path | str) -> Iterator[pa.Table]:
+    """The reasons of a dataset folder (`why/`), if it has any."""
+    for file in sorted((Path(path) / "why").glob("*.parquet")):
+        with open_parquet(file) as parquet:
+            for table in row_groups(file, parquet):
+                yield guarded(file, lambda table=table: table.select(WHY_SCHEMA.names).cast(WHY_SCHEMA))  # type: ignore[misc]
+
+
+def _conformed(file: Path, table: pa.Table) -> pa.Table:
+    try:
+        return conform(table)
+    except DataError as error:
+        raise FolderError(f"{file}: {error}") from error
+
+
+def row_groups(file: Path, parquet: pq.ParquetFile, columns: Sequence[str] | None = None) -> Iterator[pa.Table]:
+    """The row groups of an open file; of `columns` those that it has."""
+    names = None if columns is None else [name for name in columns if name in parquet.schema_arrow.names]
+    for group in range(parquet.num_row_groups):
+        yield guarded(file, lambda group=group: parquet.read_row_group(group, columns=names))  # type: ignore[misc]
+
+
+def open_parquet(file: Path, **options: Any) -> pq.ParquetFile:
+    """Open a Parquet file."""
+    return guarded(file, lambda: pq.ParquetFile(file, **options))
+
+
+def guarded(file: Path, read: Callable[[], Any]) -> Any:
+    """A damaged Parquet file is one line that names it, whatever Arrow raised."""
+    try:
+        return read()
+    except (pa.ArrowException, OSError, KeyError) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise FolderError(f"{file}: damaged or no Parquet file: {reason}") from error

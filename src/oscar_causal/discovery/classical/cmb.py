@@ -1,0 +1,132 @@
+"""CMB: the Markov boundary of a target, and which of its neighbours are causes and which are effects.
+
+Gao and Ji, "Local causal discovery of direct causes and effects", NIPS 2015. Parents and children come from HITON-PC,
+spouses from HITON-MB (Aliferis, Tsamardinos and Statnikov 2003). Each pair (X, Y) of neighbours is looked at with and
+without the target T, given a set Z:
+
+- independent without T, dependent with it: T is a collider, both are parents;
+- dependent without, independent with it: T lies between them, at most one of them is a parent ("apart");
+- otherwise the pair says nothing yet ("open") and is looked at again with Z = the Markov boundary of X.
+
+What is still undecided is asked of the neighbours themselves, outward, no variable twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import combinations
+from typing import Literal
+
+from oscar_causal.discovery.classical.found import Found, Role
+from oscar_causal.discovery.classical.neighbours import Neighbours, hiton_pc
+from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+
+Pair = tuple[int, int]
+
+
+@dataclass
+class _Identities:
+    """What the neighbours of one variable are to it, as far as known."""
+
+    roles: dict[int, Literal["parent", "child"]] = field(default_factory=dict)
+    apart: set[Pair] = field(default_factory=set)
+    open: set[Pair] = field(default_factory=set)
+
+    def settle(self) -> None:
+        """Whoever stands apart from a parent is a child."""
+        for x, y in [pair for x, y in self.apart for pair in ((x, y), (y, x))]:
+            if self.roles.get(x) == "parent":
+                self.roles.setdefault(y, "child")
+
+
+def cmb(tester: Tester, target: int, *, orient: bool = True) -> Found:
+    """The Markov boundary of `target` with roles; without `orient` only the boundary is learnt."""
+    search = _Search(tester)
+    complete = True
+    try:
+        search.spouses(target)
+        if orient:
+            search.identify(target, asked=set())
+    except OutOfTime:
+        complete = False
+    return search.result(target, complete)
+
+
+class _Search:
+    def __init__(self, tester: Tester) -> None:
+        self.tester = tester
+        self._neighbours: dict[int, Neighbours] = {}
+        self._finished: set[int] = set()
+        self._spouses: dict[int, dict[int, int]] = {}
+        self._identities: dict[int, _Identities] = {}
+
+    def neighbours(self, x: int) -> list[int]:
+        """Parents and children of x; learnt once."""
+        if x not in self._finished:
+            self._neighbours[x] = Neighbours(x)  # kept if time runs out on the way
+            hiton_pc(self.tester, x, self._neighbours[x])
+            self._finished.add(x)
+        return self._neighbours[x].members
+
+    def spouses(self, x: int) -> dict[int, int]:
+        """Spouse of x -> their common child: dependent on x once the child is added to what separated them."""
+        if x not in self._spouses:
+            found = self._spouses[x] = {}
+            mine = self.neighbours(x)
+            for child in mine:
+                for other in self.neighbours(child):
+                    separator = self._neighbours[x].separator(other)
+                    if other == x or other in found or separator is None or child in separator:
+                        continue
+                    if self.tester.related(other, x, (*separator, child)):
+                        found[other] = child
+        return self._spouses[x]
+
+    def identify(self, x: int, asked: set[int]) -> _Identities:
+        """Tell the parents of x from its children, asking neighbours outward where x alone cannot tell."""
+        asked.add(x)
+        known = self._identities[x] = _Identities()
+        mine = self.neighbours(x)
+        for pair in combinations(mine, 2):
+            self._look(x, pair, (), known)
+        for one, other in sorted(known.open):
+            boundary = {*self.neighbours(one), *self.spouses(one)} - {x, other, one}
+            self._look(x, (one, other), tuple(sorted(boundary)), known)
+        for child in self.spouses(x).values():
+            known.roles.setdefault(child, "child")
+        known.settle()
+        for y in mine:
+            if y not in known.roles and y not in asked:
+                self._ask_neighbour(x, y, known, asked)
+        return known
+
+    def result(self, target: int, complete: bool) -> Found:
+        """What is known now."""
+        members = list(self._neighbours[target].members) if target in self._neighbours else []
+        roles: dict[int, Role] = dict.fromkeys(members, "undirected")
+        if target in self._identities:
+            roles.update({x: role for x, role in self._identities[target].roles.items() if x in roles})
+        spouses = [x for x in self._spouses.get(target, {}) if x not in roles]
+        roles.update(dict.fromkeys(spouses, "spouse"))
+        return Found((*members, *spouses), complete, roles)
+
+    def _look(self, x: int, pair: Pair, given: tuple[int, ...], known: _Identities) -> None:
+        without = self.tester.related(pair[0], pair[1], given)
+        within = self.tester.related(pair[0], pair[1], (*given, x))
+        if without == within:
+            known.open.add(pair)
+            return
+        known.open.discard(pair)
+        if within:
+            known.roles.update(dict.fromkeys(pair, "parent"))
+        else:
+            known.apart.add(pair)
+
+    def _ask_neighbour(self, x: int, y: int, known: _Identities, asked: set[int]) -> None:
+        """If y takes x for its child, y is a parent of x; if for its parent, a child."""
+        theirs = self.identify(y, asked).roles.get(x)
+        if theirs == "child":
+            known.roles[y] = "parent"
+        elif theirs == "parent":
+            known.roles[y] = "child"
+        known.settle()

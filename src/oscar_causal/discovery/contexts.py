@@ -1,0 +1,114 @@
+"""Contexts: variants of one sequence with some of its events replaced. All randomness is a function of
+(seed, sequence id, purpose, context, position), so no batch, shard or restart can change it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from oscar_causal.data.vocabulary import SPECIAL_IDS
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True)
+class Stream:
+    """A source of uniforms for one sequence and one purpose."""
+
+    seed: int
+    sequence_id: str
+    purpose: str
+
+    def uniforms(self, rows: int, columns: int, *, first_row: int = 0) -> Float64:
+        """Uniforms in [0, 1): entry (n, i) depends on the stream, first_row + n and i alone.
+
+        >>> stream = Stream(0, "car 1", "masks")
+        >>> bool((stream.uniforms(4, 3)[2:] == stream.uniforms(2, 3, first_row=2)).all())
+        True
+        """
+        text = f"{self.seed}\0{self.purpose}\0{self.sequence_id}".encode()
+        key = np.frombuffer(hashlib.blake2b(text, digest_size=16).digest(), np.uint64)
+        row = np.arange(first_row, first_row + rows, dtype=np.uint64)[:, None]
+        column = np.arange(columns, dtype=np.uint64)[None, :]
+        mixed = _mix(_mix(row * _GOLDEN + key[0]) ^ (column * _GOLDEN + key[1]))
+        return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
+    """The finaliser of SplitMix64: every input bit moves half of the output bits."""
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+def present_types(event_ids: Int64) -> tuple[Int64, Int64]:
+    """The distinct event types of a sequence (in order of id) and for each position the index of its type."""
+    types, owner = np.unique(event_ids, return_inverse=True)
+    return types, owner.reshape(-1)
+
+
+def without_types(law: Tensor, types: Int64) -> Tensor:
+    """The law of each position conditioned on "none of these types": (L, V) in float64, rows summing to one.
+
+    Where the given law leaves nothing else, every other event type is equally likely.
+    """
+    allowed = torch.ones(law.shape[1], dtype=torch.float64, device=law.device)
+    allowed[:SPECIAL_IDS] = 0.0
+    allowed[torch.as_tensor(types, device=law.device)] = 0.0
+    if not bool(allowed.any()):
+        return law.double()
+    left = law.double() * allowed  # (L, V)
+    mass = left.sum(-1, keepdim=True)
+    return torch.where(mass > 1e-9, left / mass.clamp(min=1e-300), allowed / allowed.sum())
+
+
+def draw(law: Tensor, uniforms: Float64) -> Int64:
+    """Inverse-distribution draws: law (L, V), uniforms (N, L) -> event ids (N, L)."""
+    cumulated = law.cumsum(-1)
+    wanted = torch.as_tensor(uniforms, device=law.device).T.contiguous() * cumulated[:, -1:]  # (L, N)
+    drawn = torch.searchsorted(cumulated, wanted, right=True).clamp(max=law.shape[1] - 1)
+    return drawn.T.cpu().numpy()
+
+
+def replace_types(event_ids: Int64, owner: Int64, masks: Bool, draws: Int64) -> Int64:
+    """Contexts (N, L): where `masks` (N, types) marks the type of a position, the draw stands there instead."""
+    return np.where(masks[:, owner], draws, event_ids[None, :])
+
+
+def tie_groups(times: Float64) -> Int64:
+    """Number of the timestamp of each position; positions with one number are tied."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(times) > 0)])
+
+
+def shuffle_ties(contexts: Int64, groups: Int64, uniforms: Float64) -> Int64:
+    """Reorder events inside each timestamp at random: contexts and uniforms (N, L)."""
+    order = np.lexsort((uniforms, np.broadcast_to(groups, uniforms.shape)), axis=-1)
+    return np.take_along_axis(contexts, order, axis=1)
+
+
+def truncate_law(law: Tensor, *, top_k: int | None, top_p: float | None, temperature: float) -> Tensor:
+    """Sharpen or flatten a law and keep its most likely events: (L, V), float64, rows summing to one.
+
+    Nucleus truncation keeps the events up to the one that crosses `top_p`, that one left out, but always the first.
+    """
+    probs = torch.softmax(law.double().clamp(min=1e-300).log() / temperature, dim=-1)
+    probs[:, :SPECIAL_IDS] = 0.0
+    ordered, index = probs.sort(dim=-1, descending=True, stable=True)
+    keep = torch.ones_like(ordered, dtype=torch.bool)
+    if top_k is not None:
+        keep[:, top_k:] = False
+    if top_p is not None:
+        keep &= ordered.cumsum(-1) <= top_p
+    keep[:, 0] = True
+    kept = torch.zeros_like(probs).scatter_(-1, index, ordered * keep)
+    return kept / kept.sum(-1, keepdim=True)

@@ -1,0 +1,329 @@
+"""Direct effects of event types on P(label), with everything else in the sequence, past and future, as context.
+
+1. *Screen*: N1 contexts replace every present type independently with a small probability.
+2. *Focus*: the finalists of each label alone are replaced, with a probability fitted to the size of the boundary, in
+   fresh contexts. Tests (`significance`) use these contexts only, so choosing finalists costs no validity.
+3. *Pairs*: the sequence with and without a finalist (and without pairs of them): the effect in this very sequence.
+
+All replacement draws come from Tf_x given the observed past, conditioned on "none of the types present", so a replaced
+type is absent, and the draw at a position does not depend on any mask.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity
+from oscar_causal.discovery.boundary import EventEvidence, Verdict
+from oscar_causal.discovery.cmi import paired_cmi
+from oscar_causal.discovery.contexts import (
+    Bool,
+    Float64,
+    Int64,
+    Stream,
+    draw,
+    present_types,
+    replace_types,
+    shuffle_ties,
+    tie_groups,
+    without_types,
+)
+from oscar_causal.discovery.significance import (
+    ColumnTest,
+    benjamini_hochberg,
+    column_test,
+    inverted_interval,
+    leading_columns,
+    standardised,
+)
+from oscar_causal.errors import UsageError
+
+
+@dataclass(frozen=True)
+class InterventionConfig:
+    """Settings of the `intervention` estimator."""
+
+    contexts: int = 64
+    """N: most forward passes for one sequence."""
+    alpha: float = 0.05
+    """False discovery rate within one (sequence, label)."""
+    delta: float = 0.1
+    """Effects smaller than this on P(label) do not make an event a cause."""
+    screen_rate: float = 0.15
+    """Probability of replacing a type while screening."""
+    finalists: int = 12
+    """Types per label that are looked at closely."""
+    redraws: int = 2000
+    """Redraws of a mask column per test; bounds the smallest p-value."""
+    shuffle_ties: bool = True
+    """Shuffle events with one timestamp, so that their stored order cannot decide."""
+
+    def __post_init__(self) -> None:
+        if self.contexts < 16:
+            raise UsageError(f"contexts: the intervention estimator needs at least 16, got {self.contexts}")
+        if not 0 < self.alpha < 1:
+            raise UsageError(f"alpha: expected between 0 and 1, got {self.alpha}")
+        if not 0 <= self.delta < 1:
+            raise UsageError(f"delta: expected 0 up to 1, got {self.delta}")
+        if not 0 < self.screen_rate < 1:
+            raise UsageError(f"screen_rate: expected between 0 and 1, got {self.screen_rate}")
+
+    @property
+    def budget(self) -> tuple[int, int, int]:
+        """Contexts of screen, focus and pairs."""
+        pairs = max(4, self.contexts // 6)
+        screen = round(0.4 * (self.contexts - pairs))
+        return screen, self.contexts - pairs - screen - 1, pairs
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A sequence under study: what is drawn once and used in all contexts."""
+
+    sequence: Contexts
+    sequence_id: str
+    seed: int
+    event_ids: Int64  # (L,)
+    types: Int64  # (K,) distinct event ids
+    owner: Int64  # (L,) index into types
+    law: torch.Tensor  # (L, V) replacement law
+    ties: Int64 | None  # (L,) timestamp numbers, None = leave the order alone
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Contexts of one stage: which types were replaced, with which probability, and what became of P(label)."""
+
+    masks: Bool  # (N, K)
+    rates: Float64  # (K,)
+    outcomes: Float64  # (N, Y')
+
+
+@dataclass(frozen=True)
+class Focus:
+    """Tests of one label's finalists (indices into the types of the sequence)."""
+
+    finalists: Int64
+    tests: ColumnTest
+    q_values: Float64
+
+
+@dataclass(frozen=True)
+class LabelEvidence:
+    """What all stages found for one label."""
+
+    observed: float
+    evidence: tuple[EventEvidence, ...]
+    flags: tuple[str, ...]
+
+
+def prepare(model: EventDensity, sequence: Contexts, *, sequence_id: str, seed: int, shuffle: bool) -> Subject:
+    """Compute the replacement law of a sequence once."""
+    event_ids = sequence.event_ids[0].cpu().numpy()
+    types, owner = present_types(event_ids)
+    groups = tie_groups(sequence.times.cpu().numpy())
+    tied = shuffle and groups[-1] + 1 < len(groups)
+    law = without_types(model.event_probs(sequence), types)
+    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, groups if tied else None)
+
+
+def respond(model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str) -> Float64:
+    """P(label) after the last event with the masked types replaced: masks (N, K) -> (N, Y')."""
+    shape = (len(masks), len(subject.event_ids))
+    draws = draw(subject.law, Stream(subject.seed, subject.sequence_id, f"draw {purpose}").uniforms(*shape))
+    ids = replace_types(subject.event_ids, subject.owner, masks, draws)
+    if subject.ties is not None:
+        tie_stream = Stream(subject.seed, subject.sequence_id, f"tie {purpose}")
+        ids = shuffle_ties(ids, subject.ties, tie_stream.uniforms(*shape))
+    contexts = Contexts(torch.as_tensor(ids), subject.sequence.times, subject.sequence.channels)
+    probs = model.label_probs(contexts, torch.as_tensor(labels), torch.tensor([shape[1]]))  # (N, 1, Y')
+    return probs[:, 0].double().cpu().numpy()
+
+
+def explain(
+    model: LabelDensity, subject: Subject, labels: Int64, names: list[str], config: InterventionConfig
+) -> tuple[list[LabelEvidence], int]:
+    """Evidence for each label, and the number of contexts spent. `names` are the event names of `subject.types`."""
+    screen_n, focus_n, pair_n = config.budget
+    count = len(subject.types)
+    observed = respond(model, subject, np.zeros((1, count), bool), labels, "observed")[0]  # (Y',)
+    uniforms = Stream(subject.seed, subject.sequence_id, "mask").uniforms(screen_n + focus_n, count)
+    screen = _stage(model, subject, labels, uniforms[:screen_n], np.full(count, config.screen_rate), "screen")
+    finalists = [rank_types(screen, j)[: config.finalists] for j in range(len(labels))]
+    rates = focus_rates(screen, observed, finalists)
+    focus = _stage(model, subject, labels, uniforms[screen_n:], rates, "focus")
+    redraws = Stream(subject.seed, subject.sequence_id, "redraw").uniforms(config.redraws, focus_n)
+    tested = [_test(focus, j, chosen, redraws) for j, chosen in enumerate(finalists)]
+    alone, spent = leave_one_out(model, subject, labels, tested, observed, pair_n)
+    results = []
+    for j in range(len(labels)):
+        judge = _Judge(subject, names, config, screen, focus, redraws, j, float(observed[j]))
+        results.append(LabelEvidence(float(observed[j]), judge.all_evidence(tested[j], alone[j]), ()))
+    return results, 1 + screen_n + focus_n + spent
+
+
+def _stage(
+    model: LabelDensity, subject: Subject, labels: Int64, uniforms: Float64, rates: Float64, purpose: str
+) -> Stage:
+    masks = uniforms < rates
+    return Stage(masks, rates, respond(model, subject, masks, labels, purpose))
+
+
+def rank_types(screen: Stage, label: int) -> Int64:
+    """Types by how much a label seems to hang on them, most first.
+
+    Adds up the standardised difference over all contexts, the one over contexts that keep the leading types, and how
+    low P(label) stays in the best context without the type (a needed event never leaves it high).
+    """
+    outcome, masks = screen.outcomes[:, label], screen.masks.astype(float)
+    leading = leading_columns(outcome, masks, screen.rates)
+    everywhere = np.ones(len(outcome), bool)
+    kept = ~screen.masks[:, leading].any(1)
+    score = np.abs(standardised(outcome, masks, screen.rates, everywhere))
+    if kept.sum() > 3:
+        score = np.maximum(score, np.abs(standardised(outcome, masks, screen.rates, kept)))
+    best_without = np.where(screen.masks, outcome[:, None], 0.0).max(0)
+    score = score + 2 * np.where(screen.masks.any(0), 1 - best_without / max(outcome.max(), 1e-9), 0.0)
+    score[leading] += 10.0
+    return np.argsort(-score, kind="stable")
+
+
+def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64]) -> Float64:
+    """Replacement probability of each type in the focus stage: about 1 / (size of the boundary), 0 for all others.
+
+    With rate r and a boundary of s needed events P(label) survives in a share (1 - r)^s of the contexts: solve for s.
+    Where nothing falls, events may stand in for each other, and the rate rises to one half.
+    """
+    rates = np.zeros(screen.masks.shape[1])
+    for j, chosen in enumerate(finalists):
+        fallen = float(np.clip((screen.outcomes[:, j] < 0.5 * observed[j]).mean(), 0.01, 0.97))
+        size = np.log(1 - fallen) / np.log(1 - screen.rates[0])
+        rate = float(np.clip(1 / max(size, 0.1), 0.12, 0.5))
+        rates[chosen] = np.where(rates[chosen] > 0, np.minimum(rates[chosen], rate), rate)
+    return rates
+
+
+def _test(focus: Stage, label: int, finalists: Int64, redraws: Float64) -> Focus:
+    masks = focus.masks[:, finalists].astype(float)
+    tests = column_test(focus.outcomes[:, label], masks, focus.rates[finalists], redraws)
+    return Focus(finalists, tests, benjamini_hochberg(tests.p_values))
+
+
+def leave_one_out(
+    model: LabelDensity, subject: Subject, labels: Int64, tested: list[Focus], observed: Float64, budget: int
+) -> tuple[list[dict[int, Float64]], int]:
+    """P(label) with one finalist replaced and all else as observed: {type: draws} for each label.
+
+    The budget goes to the finalists by rising p-value, the labels taking turns; what is left buys second draws.
+    """
+    queue: list[int] = []
+    orders = [focus.finalists[np.argsort(focus.tests.p_values, kind="stable")] for focus in tested]
+    for rank in range(max((len(order) for order in orders), default=0)):
+        for order in orders:
+            if rank < len(order) and int(order[rank]) not in queue:
+                queue.append(int(order[rank]))
+    if not queue:
+        return [{} for _ in tested], 0
+    chosen = (queue * budget)[:budget] if len(queue) < budget else queue[:budget]
+    masks = np.zeros((len(chosen), len(subject.types)), bool)
+    masks[np.arange(len(chosen)), chosen] = True
+    outcomes = respond(model, subject, masks, labels, "alone")  # (budget, Y')
+    rows = np.array(chosen)
+    alone = [
+        {int(t): outcomes[rows == t, j] for t in focus.finalists if (rows == t).any()} for j, focus in enumerate(tested)
+    ]
+    return alone, len(chosen)
+
+
+@dataclass(frozen=True)
+class _Judge:
+    """Turns the stages' figures into evidence for one label."""
+
+    subject: Subject
+    names: list[str]
+    config: InterventionConfig
+    screen: Stage
+    focus: Stage
+    redraws: Float64
+    label: int
+    observed: float
+
+    def all_evidence(self, tested: Focus, alone: dict[int, Float64]) -> tuple[EventEvidence, ...]:
+        """Evidence for every type of the sequence."""
+        rank = {int(t): k for k, t in enumerate(tested.finalists)}
+        return tuple(
+            self._finalist(t, tested, rank[t], alone.get(t)) if t in rank else self._screened(t)
+            for t in range(len(self.subject.types))
+        )
+
+    def _finalist(self, t: int, tested: Focus, k: int, alone: Float64 | None) -> EventEvidence:
+        outcome, mask = self.focus.outcomes[:, self.label], self.focus.masks[:, t]
+        effect, se = _difference(outcome, mask)
+        rate = float(self.focus.rates[t])
+        low, high = inverted_interval(outcome, mask.astype(float), rate, self.redraws, 1 - self.config.alpha)
+        q = float(tested.q_values[k])
+        drops = None if alone is None else self.observed - alone
+        strength = self._strength(float(tested.tests.effects[k]), drops)
+        return EventEvidence(
+            event=self.names[t],
+            positions=self._positions(t),
+            verdict=self._verdict(q, strength, (low, high)),
+            effect=effect,
+            se=se,
+            n_kept=int((~mask).sum()),
+            n_replaced=int(mask.sum()),
+            p_value=float(tested.tests.p_values[k]),
+            q_value=q,
+            score=float(tested.tests.scores[k]),
+            indicator=strength,
+            indicator_sd=None if drops is None or len(drops) < 2 else float(drops.std(ddof=1)),
+            indicator_se=None if drops is None or len(drops) < 2 else float(drops.std(ddof=1) / len(drops) ** 0.5),
+            ci_low=low,
+            ci_high=high,
+            cmi_nats=None if alone is None else paired_cmi(np.full(len(alone), self.observed), alone),
+        )
+
+    def _strength(self, conditional: float, drops: Float64 | None) -> float:
+        """The effect in this sequence if it was measured and is there; else the one in the most telling contexts."""
+        if drops is not None and abs(drops.mean()) >= min(abs(conditional), self.config.delta):
+            return float(drops.mean())
+        return conditional
+
+    def _verdict(self, q: float, strength: float, interval: tuple[float, float]) -> Verdict:
+        if q <= self.config.alpha and abs(strength) >= self.config.delta:
+            return "cause" if strength > 0 else "inhibitor"
+        if -self.config.delta <= interval[0] and interval[1] <= self.config.delta:
+            return "no effect"
+        return "not resolvable"
+
+    def _screened(self, t: int) -> EventEvidence:
+        mask = self.screen.masks[:, t]
+        effect, se = _difference(self.screen.outcomes[:, self.label], mask)
+        bound = 2 * (se if se is not None else 1.0)
+        small = abs(effect) + bound <= self.config.delta
+        return EventEvidence(
+            event=self.names[t],
+            positions=self._positions(t),
+            verdict="no effect" if small else "not resolvable",
+            effect=effect,
+            se=se,
+            n_kept=int((~mask).sum()),
+            n_replaced=int(mask.sum()),
+        )
+
+    def _positions(self, t: int) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(self.subject.owner == t).tolist())
+
+
+def _difference(outcome: Float64, mask: Bool) -> tuple[float, float | None]:
+    """Mean kept minus mean replaced, and its standard error (None with fewer than two on a side)."""
+    kept, replaced = outcome[~mask], outcome[mask]
+    if not len(kept) or not len(replaced):
+        return 0.0, None
+    effect = float(kept.mean() - replaced.mean())
+    if min(len(kept), len(replaced)) < 2:
+        return effect, None
+    return effect, float(np.sqrt(kept.var(ddof=1) / len(kept) + replaced.var(ddof=1) / len(replaced)))

@@ -1,0 +1,75 @@
+"""`oscar train`: both densities from a dataset; resumes after a kill."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any, Optional
+
+import typer
+
+from oscar_causal.verbs.output import Force, Json, print_json, print_lines, progress_bar, quiet_numbers
+
+
+def run(
+    dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
+    out: Annotated[Path, typer.Option(help="Model folder to write.")],
+    preset: Annotated[str, typer.Option(help="tiny (CPU), base (about 34 M weights) or paper (about 105 M).")] = "tiny",
+    steps: Annotated[Optional[int], typer.Option(help="Optimiser steps.")] = None,
+    batch_tokens: Annotated[Optional[int], typer.Option(help="Events of one batch.")] = None,
+    learning_rate: Annotated[Optional[float], typer.Option(help="Peak learning rate.")] = None,
+    label_form: Annotated[Optional[str], typer.Option(help="shared or cross (the paper's).")] = None,
+    scheme: Annotated[Optional[str], typer.Option(help="joint or two-stage (the paper's).")] = None,
+    min_context: Annotated[Optional[int], typer.Option(help="Fewest events before labels are predicted (c).")] = None,
+    max_length: Annotated[Optional[int], typer.Option(help="Longest sequence; older events are cut off.")] = None,
+    min_count: Annotated[Optional[int], typer.Option(help="Rarer events become `unknown`.")] = None,
+    lost_labels: Annotated[Optional[float], typer.Option(help="Share of positive labels known to be missing.")] = None,
+    seed: Annotated[Optional[int], typer.Option(help="Decides initial weights, split and order.")] = None,
+    folds: Annotated[
+        Optional[int], typer.Option(help="Train K models so that every subject has one that never saw it.")
+    ] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
+    force: Force = False,
+    json: Json = False,
+) -> None:
+    """Train both densities: the next event and every label from each prefix."""
+    from oscar_causal.data.sequences import read_dataset
+    from oscar_causal.density.fitting import train
+    from oscar_causal.density.settings import preset_config
+
+    given = {
+        "steps": steps,
+        "batch_tokens": batch_tokens,
+        "learning_rate": learning_rate,
+        "label_form": label_form,
+        "scheme": scheme,
+        "min_context": min_context,
+        "max_length": max_length,
+        "min_count": min_count,
+        "lost_labels": lost_labels,
+        "seed": seed,
+    }
+    config = preset_config(preset, **{key: value for key, value in given.items() if value is not None})
+    with progress_bar("training", "steps") as show:
+
+        def on_step(step: int, total: int, figures: dict[str, float]) -> None:
+            show(step, total)
+            if "held_out_label_loss" in figures:
+                sys.stderr.write(f"step {step:,}: {quiet_numbers(figures)}\n")
+
+        quality = train(
+            read_dataset(dataset), out, config, folds=folds, resume=resume, force=force, on_step=on_step
+        )
+    if json:
+        print_json({"model": str(out), "labels": quality["labels"]})
+    else:
+        print_lines(_summary(out, quality))
+
+
+def _summary(out: Path, quality: dict[str, Any]) -> list[str]:
+    weighted, macro = quality["labels"]["weighted"]["f1"], quality["labels"]["macro"]["f1"]
+    lines = [f"{out}: held-out label F1 {weighted:.3f} weighted, {macro:.3f} macro"]
+    if "per_label" in quality:
+        rows = quality["per_label"]
+        lines.append(f"{sum(row['trusted'] for row in rows.values())} of {len(rows)} labels can be judged")
+    return lines

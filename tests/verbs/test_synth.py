@@ -41,6 +41,12 @@ def test_the_summary_is_for_people(oscar: Oscar, tmp_path: Path) -> None:
         assert words in ran.out
 
 
+def test_knobs_are_listed_without_an_out(oscar: Oscar) -> None:
+    ran = oscar("synth", "--knobs")
+    assert ran.code == 0
+    assert "what it does" in " ".join(ran.out.split())
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -88,7 +88,11 @@ def _outcome_times(dataset: Dataset) -> Float64:
 
 
 def _known_labels(dataset: Dataset, vocabulary: Vocabulary) -> Ragged:
-    ids = vocabulary.label_table(dataset.label_names)[dataset.labels.ids] if len(dataset.labels.ids) else dataset.labels.ids
+    ids = (
+        vocabulary.label_table(dataset.label_names)[dataset.labels.ids]
+        if len(dataset.labels.ids)
+        else dataset.labels.ids
+    )
     known = ids >= 0
     counts = np.bincount(dataset.labels.rows()[known], minlength=len(dataset))
     return Ragged(ragged_offsets(counts), ids[known].astype(np.int32))
@@ -110,7 +114,9 @@ def plan_batches(
     batches: list[Int64] = []
     for begin in range(0, len(order), pool):
         part = order[begin : begin + pool]
-        batches += _fill(lengths, part[np.argsort(lengths[part], kind="stable")], tokens, padded=True, most=most_sequences)
+        batches += _fill(
+            lengths, part[np.argsort(lengths[part], kind="stable")], tokens, padded=True, most=most_sequences
+        )
     return [batches[i] for i in rng.permutation(len(batches))]
 
 

@@ -25,9 +25,7 @@ class Counts:
     misses: Float
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(
-            self.hits + other.hits, self.false_alarms + other.false_alarms, self.misses + other.misses
-        )
+        return Counts(self.hits + other.hits, self.false_alarms + other.false_alarms, self.misses + other.misses)
 
     @property
     def support(self) -> Float:
@@ -113,7 +111,13 @@ def reliability(probs: Float, truth: Bool, *, bins: int = 10) -> tuple[list[dict
     observed = divide(np.bincount(index, hits, bins), number)
     error = float((number * np.abs(predicted - observed)).sum() / max(1, len(flat)))
     rows = [
-        {"from": b / bins, "to": (b + 1) / bins, "count": int(number[b]), "predicted": predicted[b], "observed": observed[b]}
+        {
+            "from": b / bins,
+            "to": (b + 1) / bins,
+            "count": int(number[b]),
+            "predicted": predicted[b],
+            "observed": observed[b],
+        }
         for b in range(bins)
         if number[b]
     ]

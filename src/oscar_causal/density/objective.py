@@ -60,7 +60,9 @@ class Objective(nn.Module):
         return event + TIME_WEIGHT * gap, (label + TIME_WEIGHT * outcome) * sequence_scale
 
 
-def make_step(encoded: Encoded, indices: Int64, config: TrainConfig, labels: int, *, packed: tuple[int, int] | None) -> Step:
+def make_step(
+    encoded: Encoded, indices: Int64, config: TrainConfig, labels: int, *, packed: tuple[int, int] | None
+) -> Step:
     """Lay out the chosen sequences with their targets; `packed` = (tokens, runs) of a packed row."""
     lengths = encoded.events.lengths[indices] + 1
     if packed is None:
@@ -129,7 +131,9 @@ def _label_weights(
     return np.where(inside & labelled, last + spread, 0.0)
 
 
-def _tokens(batch: Padded | Packed, positions: Int64, bounds: np.typing.NDArray[np.int32] | None, longest: int) -> Tokens:
+def _tokens(
+    batch: Padded | Packed, positions: Int64, bounds: np.typing.NDArray[np.int32] | None, longest: int
+) -> Tokens:
     return Tokens(
         torch.from_numpy(batch.event_ids),
         torch.from_numpy(batch.gaps),

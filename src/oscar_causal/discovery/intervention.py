@@ -54,8 +54,8 @@ class InterventionConfig:
     """Effects smaller than this on P(label) do not make an event a cause."""
     screen_rate: float = 0.15
     """Probability of replacing a type while screening."""
-    finalists: int = 12
-    """Types per label that are looked at closely."""
+    finalists: int | None = None
+    """Types per label that are looked at closely; by default a sixteenth of the contexts and four more."""
     redraws: int = 2000
     """Redraws of a mask column per test; bounds the smallest p-value."""
     shuffle_ties: bool = True
@@ -72,11 +72,16 @@ class InterventionConfig:
             raise UsageError(f"screen_rate: expected between 0 and 1, got {self.screen_rate}")
 
     @property
+    def finalist_count(self) -> int:
+        """Finalists per label: more contexts can tell more of them apart."""
+        return self.finalists or self.contexts // 16 + 4
+
+    @property
     def budget(self) -> tuple[int, int, int]:
-        """Contexts of screen, focus and pairs."""
+        """Contexts of screen, focus and pairs; two more show the sequence as it is and its forecast along the way."""
         pairs = max(4, self.contexts // 6)
-        screen = round(0.4 * (self.contexts - pairs))
-        return screen, self.contexts - pairs - screen - 1, pairs
+        screen = max(4, self.contexts // 6)
+        return screen, self.contexts - pairs - screen - 2, pairs
 
 
 @dataclass(frozen=True)
@@ -152,7 +157,11 @@ def explain(
     observed = respond(model, subject, np.zeros((1, count), bool), labels, "observed")[0]  # (Y',)
     uniforms = Stream(subject.seed, subject.sequence_id, "mask").uniforms(screen_n + focus_n, count)
     screen = _stage(model, subject, labels, uniforms[:screen_n], np.full(count, config.screen_rate), "screen")
-    finalists = [rank_types(screen, j)[: config.finalists] for j in range(len(labels))]
+    moves = forecast_moves(model, subject, labels)  # (K, Y')
+    finalists = [
+        alternate(rank_types(screen, j), np.argsort(-moves[:, j], kind="stable"))[: config.finalist_count]
+        for j in range(len(labels))
+    ]
     rates = focus_rates(screen, observed, finalists)
     focus = _stage(model, subject, labels, uniforms[screen_n:], rates, "focus")
     redraws = Stream(subject.seed, subject.sequence_id, "redraw").uniforms(config.redraws, focus_n)
@@ -162,7 +171,7 @@ def explain(
     for j in range(len(labels)):
         judge = _Judge(subject, names, config, screen, focus, redraws, j, float(observed[j]))
         results.append(LabelEvidence(float(observed[j]), judge.all_evidence(tested[j], alone[j]), ()))
-    return results, 1 + screen_n + focus_n + spent
+    return results, 2 + screen_n + focus_n + spent
 
 
 def _stage(
@@ -189,6 +198,28 @@ def rank_types(screen: Stage, label: int) -> Int64:
     score = score + 2 * np.where(screen.masks.any(0), 1 - best_without / max(outcome.max(), 1e-9), 0.0)
     score[leading] += 10.0
     return np.argsort(-score, kind="stable")
+
+
+def forecast_moves(model: LabelDensity, subject: Subject, labels: Int64) -> Float64:
+    """How far each type moves the log odds of each label when it arrives, at most over its occurrences: (K, Y').
+
+    One pass. Announcers and symptoms move the forecast as causes do, so this chooses finalists and decides nothing.
+    """
+    length = len(subject.event_ids)
+    probs = model.label_probs(subject.sequence, torch.as_tensor(labels), torch.arange(1, length + 1))[0]  # (L, Y')
+    clipped = probs.double().cpu().numpy().clip(1e-4, 1 - 1e-4)
+    log_odds = np.log(clipped / (1 - clipped))
+    moves = np.abs(np.diff(log_odds, axis=0, prepend=log_odds[:1]))
+    largest = np.zeros((len(subject.types), len(labels)))
+    np.maximum.at(largest, subject.owner, moves)
+    return largest
+
+
+def alternate(first: Int64, second: Int64) -> Int64:
+    """Two rankings of the same items merged by taking turns."""
+    turns = np.stack([first, second], axis=1).reshape(-1)
+    _, earliest = np.unique(turns, return_index=True)
+    return turns[np.sort(earliest)]
 
 
 def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64]) -> Float64:

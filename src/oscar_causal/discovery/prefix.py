@@ -42,7 +42,9 @@ class PrefixConfig:
 
     def __post_init__(self) -> None:
         if self.context < 1 or self.contexts < 1:
-            raise UsageError(f"prefix: expected context and contexts of at least 1, got {self.context}, {self.contexts}")
+            raise UsageError(
+                f"prefix: expected context and contexts of at least 1, got {self.context}, {self.contexts}"
+            )
         if self.sampler not in SAMPLERS:
             raise UsageError(f"sampler: expected one of {', '.join(SAMPLERS)}, got {self.sampler!r}")
         if self.temperature <= 0:

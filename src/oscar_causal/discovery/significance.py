@@ -122,7 +122,9 @@ def benjamini_hochberg(p_values: Float64) -> Float64:
     return q
 
 
-def inverted_interval(outcome: Float64, mask: Float64, rate: float, uniforms: Float64, level: float) -> tuple[float, float]:
+def inverted_interval(
+    outcome: Float64, mask: Float64, rate: float, uniforms: Float64, level: float
+) -> tuple[float, float]:
     """Confidence interval for the difference in means (kept - replaced) by inverting the re-randomisation test.
 
     For each redraw z the constant effect tau at which the observed difference would tie with the redrawn one has a

@@ -10,7 +10,16 @@ import typer
 from oscar_causal.errors import UsageError
 from oscar_causal.verbs.output import Force, Json, print_json, print_table, progress_bar
 
-_KNOB = "KEY=VALUE for any other knob of FleetConfig, several times if need be: --set lost_labels=0.05 --set drift=0.1"
+_KNOB = "Any other knob (see --knobs), several times if need be: --set lost_labels=0.05 --set drift=0.1"
+
+
+def _show_knobs(asked: bool) -> None:
+    if not asked:
+        return
+    from oscar_causal.data.synthetic import knob_help
+
+    print_table(("knob", "what it does"), knob_help().items())
+    raise typer.Exit
 
 
 def run(
@@ -28,6 +37,9 @@ def run(
     workers: Annotated[
         int | None, typer.Option("--workers", help="Processes; the result does not depend on it.")
     ] = None,
+    _knobs: Annotated[
+        bool, typer.Option("--knobs", callback=_show_knobs, is_eager=True, help="List all knobs and stop.")
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

@@ -57,9 +57,7 @@ def run(
             if "held_out_label_loss" in figures:
                 sys.stderr.write(f"step {step:,}: {quiet_numbers(figures)}\n")
 
-        quality = train(
-            read_dataset(dataset), out, config, folds=folds, resume=resume, force=force, on_step=on_step
-        )
+        quality = train(read_dataset(dataset), out, config, folds=folds, resume=resume, force=force, on_step=on_step)
     if json:
         print_json({"model": str(out), "labels": quality["labels"]})
     else:

@@ -11,6 +11,7 @@ import pytest
 
 from oscar_causal.data.rules import event_names, format_rule
 from oscar_causal.data.synthetic import Block, FleetConfig, World, draw_block, make_world, preset
+from oscar_causal.errors import UsageError
 
 TINY = {"event_types": 600, "labels": 20, "sequences": 1024, "mean_length": 60.0, "sd_length": 25.0, "label_tail": 0.4}
 Measure = Callable[[World, Block], float]
@@ -44,6 +45,12 @@ def test_the_first_sequences_of_a_block_do_not_depend_on_the_others(null: bool) 
     assert np.array_equal(part.mileage, block.mileage[: len(part.mileage)], equal_nan=True)
     assert np.array_equal(part.observed, block.observed[:100])
     assert part.why == tuple(item for item in block.why if item.row < 100)
+
+
+@pytest.mark.parametrize(("number", "count"), [(-1, 5), (0, 0), (0, 1025)])
+def test_blocks_that_cannot_be(number: int, count: int) -> None:
+    with pytest.raises(UsageError, match="expected a block from 0 and a count from 1 to 1024"):
+        draw_block(make_world(preset("demo"), seed=0), number, count)
 
 
 def test_events_are_in_time_order_and_ties_are_shuffled() -> None:

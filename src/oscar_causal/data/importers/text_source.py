@@ -82,10 +82,16 @@ class TextSource:
         return 0 if self.closed else int(self._raw.tell())
 
     def read(self, size: int = BLOCK_BYTES) -> bytes:
-        """At most `size` bytes; empty at the end and nowhere else."""
-        while not self._ready and not self._ended:
-            self._ready = self._pull()
-        data, self._ready = self._ready[:size], self._ready[size:]
+        """At most `size` bytes (two or more); empty at the end and nowhere else.
+
+        Carriage return and line feed are never parted: Arrow would drop a line feed that begins a block, also where
+        both stand inside quotes.
+        """
+        while not self._ended and self._ready in (b"", b"\r"):
+            self._ready += self._pull()
+        data = self._ready[:size]
+        data = data[:-1] if data.endswith(b"\r") and len(data) > 1 else data
+        self._ready = self._ready[len(data) :]
         self.quotes += data.count(b'"')
         return data
 

@@ -21,6 +21,7 @@ from oscar_causal.data.synthetic.scenarios import draw_scenarios
 from oscar_causal.data.synthetic.streams import Floats, Ints, Mask, length_table, look_up, permutation, stream
 from oscar_causal.data.synthetic.subjects import Subjects, draw_mileage, draw_subjects
 from oscar_causal.data.synthetic.world import EPOCH, World
+from oscar_causal.errors import UsageError
 
 LEAST_LENGTH = 4
 LEAST_BACKGROUND = 3
@@ -58,6 +59,10 @@ def draw_block(world: World, number: int, count: int = BLOCK_SEQUENCES) -> Block
     >>> len(block), block.first
     (100, 0)
     """
+    if number < 0 or not 1 <= count <= BLOCK_SEQUENCES:
+        raise UsageError(
+            f"block {number}, count {count}: expected a block from 0 and a count from 1 to {BLOCK_SEQUENCES}"
+        )
     subjects, events, times = _draw_events(world, number)
     mileage = draw_mileage(world, stream(world.seed, "mileage", number), subjects, events.rows(), times)
     kept = Ragged(events.offsets[: count + 1], events.ids[: events.offsets[count]])

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 from collections.abc import Iterable
 from dataclasses import fields, replace
+from itertools import pairwise
 from typing import Any, get_type_hints
 
 from oscar_causal.data.synthetic.config import PUBLISHED_SIZES, PUBLISHED_TAIL, FleetConfig
@@ -71,6 +74,20 @@ def preset(name: str, **overrides: Any) -> FleetConfig:
         if key not in known:
             raise UsageError(f"knob {key!r}: expected one of {', '.join(known)}")
     return replace(PRESETS[name], **overrides)
+
+
+def knob_help() -> dict[str, str]:
+    """What each knob does: the docstrings under the fields of FleetConfig.
+
+    >>> knob_help()["labels"]
+    'Different labels, Y.'
+    """
+    body = ast.parse(inspect.getsource(FleetConfig)).body[0].body  # type: ignore[attr-defined]
+    texts = {}
+    for field, below in pairwise(body):
+        if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+            texts[field.target.id] = " ".join(below.value.value.split())
+    return texts
 
 
 def parse_settings(settings: Iterable[str]) -> dict[str, Any]:

@@ -206,7 +206,8 @@ def log_chi2_tail(statistic: Float64, dof: Int64) -> Float64:
     tail = special.gammaincc(half_dof, half)
     tiny = tail < 1e-290
     logs = np.log(np.where(tiny, 1.0, tail))
-    logs[tiny] = _log_gamma_tail(half_dof[tiny], half[tiny])
+    if tiny.any():
+        logs[tiny] = _log_gamma_tail(half_dof[tiny], half[tiny])
     out[more] = logs
     return np.minimum(out, 0.0)
 

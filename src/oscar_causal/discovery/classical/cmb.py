@@ -9,6 +9,9 @@ without the target T, given a set Z:
 - otherwise the pair says nothing yet ("open") and is looked at again with Z = the Markov boundary of X.
 
 What is still undecided is asked of the neighbours themselves, outward, no variable twice.
+
+A target known to be an *outcome* (it comes last and causes nothing in the table) has no children, hence no spouses, and
+all its neighbours are parents: HITON-PC alone then gives the whole answer.
 """
 
 from __future__ import annotations
@@ -39,17 +42,18 @@ class _Identities:
                 self.roles.setdefault(y, "child")
 
 
-def cmb(tester: Tester, target: int, *, orient: bool = True) -> Found:
-    """The Markov boundary of `target` with roles; without `orient` only the boundary is learnt."""
+def cmb(tester: Tester, target: int, *, outcome: bool = False) -> Found:
+    """The Markov boundary of `target` with roles. `outcome`: it is known to cause nothing in the table."""
     search = _Search(tester)
     complete = True
     try:
-        search.spouses(target)
-        if orient:
+        search.neighbours(target)
+        if not outcome:
+            search.spouses(target)
             search.identify(target, asked=set())
     except OutOfTime:
         complete = False
-    return search.result(target, complete)
+    return search.result(target, complete, "parent" if outcome else "undirected")
 
 
 class _Search:
@@ -100,10 +104,10 @@ class _Search:
                 self._ask_neighbour(x, y, known, asked)
         return known
 
-    def result(self, target: int, complete: bool) -> Found:
-        """What is known now."""
+    def result(self, target: int, complete: bool, role: Role) -> Found:
+        """What is known now; neighbours of which nothing is known get `role`."""
         members = list(self._neighbours[target].members) if target in self._neighbours else []
-        roles: dict[int, Role] = dict.fromkeys(members, "undirected")
+        roles: dict[int, Role] = dict.fromkeys(members, role)
         if target in self._identities:
             roles.update({x: role for x, role in self._identities[target].roles.items() if x in roles})
         spouses = [x for x in self._spouses.get(target, {}) if x not in roles]

@@ -2,7 +2,8 @@
 
 Wang, Zhou, Zhao and Geng, "Discovering and orienting the edges connected to a target variable in a DAG via a sequential
 local learning approach", Computational Statistics & Data Analysis 77, 2014. Markov boundaries come from IAMB; the structure
-inside one is a small PC search: an edge stays where no set of other members separates its ends.
+inside one is a small PC search: an edge stays where no set of other members separates its ends. A target known to be an
+*outcome* (it comes last and causes nothing in the table) needs no search for directions: its neighbours are parents.
 """
 
 from __future__ import annotations
@@ -15,25 +16,44 @@ from oscar_causal.discovery.classical.orientation import PartialGraph
 from oscar_causal.discovery.classical.tester import OutOfTime, Tester
 
 
-def mb_by_mb(tester: Tester, target: int, *, orient: bool = True) -> Found:
-    """The Markov boundary of `target` with roles; without `orient` only its own boundary and edges are learnt."""
+def mb_by_mb(tester: Tester, target: int, *, outcome: bool = False) -> Found:
+    """The Markov boundary of `target` with roles. `outcome`: it is known to cause nothing in the table."""
     boundaries: dict[int, list[int]] = {target: []}
     graph = PartialGraph()
     complete = True
     try:
-        waiting, done = [target], set[int]()
-        while waiting:
-            x = waiting.pop(0)
-            done.add(x)
-            _learn_around(tester, x, boundaries.setdefault(x, []), graph)
-            graph.apply_meek()
-            if not orient or not graph.undirected(target):
-                break
-            waiting += [y for y in _reachable(graph, target) if y not in done and y not in waiting]
-            waiting = [y for y in waiting if y in _reachable(graph, target)]
+        if outcome:
+            _learn_outcome(tester, target, boundaries[target], graph)
+        else:
+            _learn_outward(tester, target, boundaries, graph)
     except OutOfTime:
         complete = False
     return _result(target, boundaries[target], graph, complete)
+
+
+def _learn_outcome(tester: Tester, target: int, boundary: list[int], graph: PartialGraph) -> None:
+    """The boundary of an outcome are the members that no set of the others separates from it; they point to it."""
+    grow(tester, target, boundary)
+    shrink(tester, target, boundary)
+    for other in list(boundary):
+        if separating_set(tester, target, other, [y for y in boundary if y != other]) is not None:
+            boundary.remove(other)
+    for other in boundary:
+        graph.direct(other, target)
+
+
+def _learn_outward(tester: Tester, target: int, boundaries: dict[int, list[int]], graph: PartialGraph) -> None:
+    """Take variables outward from the target along undirected edges until its own are all directed."""
+    waiting, done = [target], set[int]()
+    while waiting:
+        x = waiting.pop(0)
+        done.add(x)
+        _learn_around(tester, x, boundaries.setdefault(x, []), graph)
+        graph.apply_meek()
+        if not graph.undirected(target):
+            return
+        near = _reachable(graph, target)
+        waiting = [y for y in near if y not in done]
 
 
 def _learn_around(tester: Tester, x: int, boundary: list[int], graph: PartialGraph) -> None:

@@ -3,7 +3,8 @@ directions.
 
 Yin, Zhou, Wang, He, Zheng and Geng, "Partial orientation and local structural learning of causal networks for
 prediction", JMLR Workshop and Conference Proceedings 3, 2008. The PCD set of a variable comes from the max-min search; an
-edge needs both ends in each other's set, which sends the mere descendants away.
+edge needs both ends in each other's set, which sends the mere descendants away. A target known to be an *outcome* (it
+comes last and causes nothing in the table) has neither descendants nor children: its own set is the answer, all parents.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from oscar_causal.discovery.classical.orientation import PartialGraph
 from oscar_causal.discovery.classical.tester import OutOfTime, Tester
 
 
-def pcd_by_pcd(tester: Tester, target: int, *, orient: bool = True) -> Found:
-    """Parents, children and spouses of `target` with roles; without `orient` only its neighbours are learnt."""
+def pcd_by_pcd(tester: Tester, target: int, *, outcome: bool = False) -> Found:
+    """Parents, children and spouses of `target` with roles. `outcome`: it is known to cause nothing in the table."""
     search = _Search(tester, target)
     complete = True
     try:
-        search.learn(orient)
+        if outcome:
+            search.learn_outcome()
+        else:
+            search.learn_outward()
     except OutOfTime:
         complete = False
     return search.result(complete)
@@ -35,16 +39,19 @@ class _Search:
         self._finished: set[int] = set()
         self._spouses: list[int] = []
 
-    def learn(self, orient: bool) -> None:
-        """Take variables outward from the target along undirected edges."""
+    def learn_outcome(self) -> None:
+        """The target's own set; everything in it points to the target."""
+        for x in self._pcd(self.target).members:
+            self.graph.direct(x, self.target)
+
+    def learn_outward(self) -> None:
+        """Take variables outward from the target along undirected edges until its own are all directed."""
         waiting, done = [self.target], set[int]()
         while waiting:
             x = waiting.pop(0)
             done.add(x)
             for y in self._neighbours(x):
                 self.graph.connect(x, y)
-            if not orient:
-                return
             self._find_colliders(x)
             self.graph.apply_meek()
             if not self.graph.undirected(self.target):

@@ -139,12 +139,16 @@ class Tester:
 
     def _rejecting(self, scan: Scan) -> Iterator[int]:
         found, ranked = scan.found, scan.ranked
+        log_p = log_chi2_tail(found.statistic[ranked], found.dof[ranked])
+        doubtful = log_p >= np.log(self.config.alpha / max(scan.family, 1)) - SPARE_NATS
         if self.config.correction == "bh" and scan.family > 1:
-            log_p = np.array([self._log_p(found, int(index), scan.family) for index in ranked])
+            log_p[doubtful] = [self._log_p(found, int(index)) for index in ranked[doubtful]]
             yield from found.candidates[ranked[rejected(log_p, self.config, scan.family)]].tolist()
             return
-        for index in ranked:  # one at a time: mostly only the first is asked for
-            if rejected(np.array([self._log_p(found, int(index), scan.family)]), self.config, scan.family)[0]:
+        for place, index in enumerate(ranked):  # one at a time: mostly only the first is asked for
+            if doubtful[place]:
+                log_p[place] = self._log_p(found, int(index))
+            if rejected(log_p[place : place + 1], self.config, scan.family)[0]:
                 yield int(found.candidates[index])
 
     def _family(self, found: Associations, testable: npt.NDArray[np.bool_]) -> int:
@@ -156,14 +160,13 @@ class Tester:
     def _is_exact(self, found: Associations) -> bool:
         return self.config.exact and found.cells is not None
 
-    def _log_p(self, found: Associations, index: int, family: int = 1) -> float:
+    def _log_p(self, found: Associations, index: int) -> float:
         """ln p of one candidate: by the exact law where expected counts are small, else by the χ² law."""
-        by_chi2 = float(log_chi2_tail(found.statistic[[index]], found.dof[[index]])[0])
-        beyond_doubt = by_chi2 < np.log(self.config.alpha / max(family, 1)) - SPARE_NATS
-        if found.cells is None or not self.config.exact or beyond_doubt:
-            return by_chi2
-        mine = found.cells.of(index)
-        return float(np.log(exact_p_value(mine, self.config.statistic))) if needs_exact(mine) else by_chi2
+        if found.cells is not None and self.config.exact:
+            mine = found.cells.of(index)
+            if needs_exact(mine):
+                return float(np.log(max(exact_p_value(mine, self.config.statistic), np.finfo(float).tiny)))
+        return float(log_chi2_tail(found.statistic[[index]], found.dof[[index]])[0])
 
     def _limits(self, family: int, dof: Int64) -> Float64:
         """The statistic that may reject, for each candidate's degrees of freedom; infinite for none."""

@@ -18,6 +18,8 @@ VERBS = {
     "inspect": "oscar_causal.verbs.inspect",
     "export": "oscar_causal.verbs.export",
     "train": "oscar_causal.verbs.train",
+    "discover": "oscar_causal.verbs.discover",
+    "score": "oscar_causal.verbs.score",
 }
 """In the order of the work; each module holds a function `run` whose signature is the verb's help."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -208,7 +208,7 @@ def read_dataset(path: Path | str) -> Dataset:
     channels = channels_of(_schema_of(files[0]))
     if len(encoder) != info.get("sequences"):
         raise FolderError(f"{path}: expected {info.get('sequences')} sequences (dataset.json), found {len(encoder)}")
-    return encoder.finish(columns, channels, info, path, lambda name: _read_column(files, name))
+    return encoder.finish(columns, channels, info, path, lru_cache(4)(partial(_read_column, files)))
 
 
 class _Encoder:

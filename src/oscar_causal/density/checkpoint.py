@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shutil
 from collections.abc import Mapping
@@ -58,6 +59,17 @@ def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> Osc
     quality = read_json(folder / "quality.json") if (folder / "quality.json").exists() else {}
     network.to(device).eval().requires_grad_(False)
     return OscarModel(network, vocabulary, *limits, calibration=_calibration(quality), info={"quality": quality})
+
+
+def model_digest(folder: Path | str) -> str:
+    """A hash of everything in a model folder that decides its answers."""
+    total = hashlib.sha256()
+    for name in ("config.json", "vocabulary.json", "quality.json", "folds.json", "model.safetensors"):
+        for path in sorted(Path(folder).rglob(name)):
+            total.update(str(path.relative_to(folder)).encode())
+            with path.open("rb") as file:
+                total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()
 
 
 def load_weights(network: Network, path: Path) -> None:

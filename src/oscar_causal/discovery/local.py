@@ -1,0 +1,168 @@
+"""`--engine local`: explain a dataset on this machine, in one or several processes, shard by shard, resumable.
+
+Which process explains a sequence changes nothing: `discover` treats every sequence alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import platform
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oscar_causal import __version__
+from oscar_causal.data.sequences import Dataset, read_dataset
+from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.discovery.oneshot import ESTIMATORS, DiscoveryConfig, discover
+from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, fingerprint
+from oscar_causal.errors import UsageError
+
+OnProgress = Callable[[int, int], None]
+Indices = npt.NDArray[np.int64]
+
+
+def discover_folder(
+    model: Path | str,
+    dataset: Path | str,
+    out: Path | str,
+    config: DiscoveryConfig | None = None,
+    *,
+    indices: Indices | None = None,
+    workers: int = 1,
+    device: str = "cpu",
+    resume: bool = False,
+    force: bool = False,
+    on_progress: OnProgress | None = None,
+) -> dict[str, Any]:
+    """Explain every sequence (or those at `indices`) of a dataset folder with a model folder; writes a results folder."""
+    if workers < 1:
+        raise UsageError(f"workers: expected at least 1, got {workers}")
+    config = config or DiscoveryConfig()
+    data = read_dataset(dataset)
+    chosen = np.arange(len(data)) if indices is None else np.asarray(indices, np.int64)
+    run = describe_run(Path(model), data, chosen, config)
+    begun = time.time()
+    writer = ResultsWriter(out, run, resume=resume, force=force)
+    try:
+        shards = [chosen[begin : begin + SHARD_SEQUENCES] for begin in range(0, len(chosen), SHARD_SEQUENCES)]
+        waiting = [k for k in range(len(shards)) if not writer.done(k)]
+        done = sum(len(shards[k]) for k in range(len(shards)) if k not in set(waiting))
+        job = (str(model), str(dataset), config, device)
+        for k, boundaries in _explain_shards(job, [(k, shards[k]) for k in waiting], workers):
+            writer.write_shard(k, boundaries)
+            done += len(shards[k])
+            if on_progress is not None:
+                on_progress(done, len(chosen))
+        writer.finish(seconds=time.time() - begun, host=platform.node(), workers=workers, device=device)
+    except BaseException:
+        writer.discard()
+        raise
+    return run
+
+
+def describe_run(model: Path, data: Dataset, chosen: Indices, config: DiscoveryConfig) -> dict[str, Any]:
+    """What decides the results, with its fingerprint; the content of `run.json` but for times and hosts."""
+    from oscar_causal.density.checkpoint import model_digest
+
+    what = {
+        "estimator": config.estimator,
+        "estimand": ESTIMATORS[config.estimator],
+        "config": config.to_json(),
+        "seed": config.seed,
+        "precision": "float32",
+        "dataset": {"path": str(data.path), "digest": data.info.get("digest")},
+        "model": {"path": str(model), "digest": model_digest(model)},
+        "sequences": len(chosen),
+        "selection": hashlib.sha256(chosen.tobytes()).hexdigest(),
+        "versions": {"oscar": __version__},
+    }
+    decides = {key: what[key] for key in ("config", "seed", "precision", "selection", "versions")}
+    decides |= {"dataset": what["dataset"]["digest"], "model": what["model"]["digest"]}  # type: ignore[index]
+    return {**what, "fingerprint": fingerprint(decides)}
+
+
+Job = tuple[str, str, DiscoveryConfig, str]
+_worker: dict[str, Any] = {}
+
+
+def _explain_shards(
+    job: Job, shards: list[tuple[int, Indices]], workers: int
+) -> Iterator[tuple[int, list[Boundary]]]:
+    if workers == 1 or len(shards) <= 1:
+        _load(job)
+        for k, indices in shards:
+            yield k, _explain(indices)
+        return
+    with _pool(job, min(workers, len(shards))) as pool:
+        futures = [(k, pool.submit(_explain, indices)) for k, indices in shards]
+        for k, future in futures:
+            yield k, future.result()
+
+
+@contextmanager
+def _pool(job: Job, workers: int) -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(workers, context, initializer=_load, initargs=(job, True))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _load(job: Job, one_thread: bool = False) -> None:
+    """Open model and dataset once per process."""
+    import torch
+
+    from oscar_causal.density.checkpoint import load_model
+
+    if one_thread:
+        torch.set_num_threads(1)
+    model, dataset, config, device = job
+    if device.startswith("cuda"):
+        torch.set_float32_matmul_precision("high")
+    loaded = load_model(model, device=device)
+    _worker.update(model=loaded, data=read_dataset(dataset), config=config, marks=_marks(Path(model), loaded))
+
+
+def _marks(folder: Path, model: Any) -> tuple[dict[str, bool], list[str]]:
+    from oscar_causal.data.folders import read_json
+    from oscar_causal.density.quality import trusted_labels
+
+    training = folder / "training.json"
+    subjects = [read_json(training)["subjects"]] if training.exists() else []
+    return trusted_labels(model.info.get("quality", {})), subjects
+
+
+def _explain(indices: Indices) -> list[Boundary]:
+    from oscar_causal.data.subjects import seen_subjects
+
+    part: Dataset = _worker["data"].take(indices)
+    trusted, subjects = _worker["marks"]
+    seen = dict(zip(part.sequence_ids.to_pylist(), seen_subjects(part.subject_ids, subjects).tolist(), strict=True))
+    return [
+        replace(item, trusted=trusted.get(item.label), seen_in_training=seen[item.sequence_id] if subjects else None)
+        for boundaries in discover(_worker["model"], part, _worker["config"])
+        for item in boundaries
+    ]
+
+
+def unseen_indices(model: Path | str, dataset: Path | str) -> Indices:
+    """Sequences of a dataset whose subjects the model was not trained on."""
+    from oscar_causal.data.folders import read_json
+    from oscar_causal.data.subjects import seen_subjects
+
+    data = read_dataset(dataset)
+    packed = [read_json(path)["subjects"] for path in sorted(Path(model).rglob("training.json"))]
+    unseen = np.flatnonzero(~seen_subjects(data.subject_ids, packed))
+    if not len(unseen):
+        raise UsageError(f"{model}: was trained on every subject of {dataset}; there is no held-out sequence")
+    return unseen

@@ -1,0 +1,124 @@
+"""Models whose every answer is known: a solvable process as both densities, and labels that are plain functions of the
+set of events in a context.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from oscar_causal.data.sequences import Dataset, from_records
+from oscar_causal.data.solvable import EXAMPLES, ExactOracle, SolvableProcess
+from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
+from oscar_causal.density.interface import Contexts
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@dataclass(frozen=True)
+class ProcessModel:
+    """Both densities of a solvable process, exact up to float32."""
+
+    process: ExactOracle
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return Vocabulary(self.process.event_names, self.process.label_names)
+
+    @property
+    def max_length(self) -> int:
+        return self.process.length
+
+    min_context: int = 1
+
+    def event_probs(self, sequence: Contexts) -> torch.Tensor:
+        law = self.process.next_event_probs_along(self._ids(sequence)[0])  # (L, V - 3)
+        return torch.as_tensor(np.pad(law, ((0, 0), (SPECIAL_IDS, 0)))).float()
+
+    def label_probs(self, contexts: Contexts, labels: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        along = self.process.label_probs_along(self._ids(contexts))  # (N, L + 1, Y)
+        return torch.as_tensor(along[:, positions.numpy()][..., labels.numpy()]).float()
+
+    @staticmethod
+    def _ids(contexts: Contexts) -> np.ndarray:
+        return contexts.event_ids.numpy() - SPECIAL_IDS
+
+
+Answer = Callable[[np.ndarray], np.ndarray]
+"""Which event types stand in each prefix (M, types) -> P(label) (M, Y)."""
+
+
+@dataclass(frozen=True)
+class ResponseModel:
+    """P(label) is any function of the set of events in the prefix; replacements are uniform over all event types."""
+
+    vocabulary: Vocabulary
+    answer: Answer
+    max_length: int = 10_000
+    min_context: int = 1
+    asked: list[np.ndarray] = field(default_factory=list)
+    """Event ids (N, L) of every request, in order."""
+
+    def event_probs(self, sequence: Contexts) -> torch.Tensor:
+        law = torch.full((sequence.event_ids.shape[1], self.vocabulary.size), 1.0)
+        law[:, :SPECIAL_IDS] = 0.0
+        return law / law.sum(-1, keepdim=True)
+
+    def label_probs(self, contexts: Contexts, labels: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        ids = contexts.event_ids.numpy()
+        self.asked.append(ids)
+        answers = [self.answer(self._present(ids[:, :p]))[:, labels.numpy()] for p in positions.tolist()]
+        return torch.as_tensor(np.stack(answers, axis=1)).float()
+
+    def _present(self, ids: np.ndarray) -> np.ndarray:
+        present = np.zeros((len(ids), self.vocabulary.size), bool)
+        np.put_along_axis(present, ids, True, axis=1)
+        return present[:, SPECIAL_IDS:]
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """What the tests of this folder build with."""
+
+    def process(self, name: str, **changes: Any) -> SolvableProcess:
+        """A ready-made process, with changes to its config."""
+        return SolvableProcess(replace(EXAMPLES[name], **changes))
+
+    def exact(self, process: ExactOracle) -> ProcessModel:
+        return ProcessModel(process)
+
+    def response(self, types: int, answer: Answer, labels: tuple[str, ...] = ("fault",)) -> ResponseModel:
+        """Event types e0, e1, ...; the first `types` of them can be drawn."""
+        return ResponseModel(Vocabulary(tuple(f"e{k}" for k in range(types)), labels), answer)
+
+    def contexts(self, event_ids: list[int] | np.ndarray, times: list[float] | None = None) -> Contexts:
+        """One sequence of process ids (0, 1, ...) as observed."""
+        ids = torch.as_tensor(np.asarray(event_ids, np.int64))[None] + SPECIAL_IDS
+        when = torch.arange(ids.shape[1], dtype=torch.float64) if times is None else torch.tensor(times).double()
+        return Contexts(ids, when, torch.zeros(ids.shape[1], 0))
+
+    def dataset(self, process: SolvableProcess, count: int, seed: int) -> Dataset:
+        """Sequences drawn from a process, with their labels."""
+        drawn = process.sample(count, np.random.default_rng(seed))
+        return from_records(
+            {
+                "sequence_id": f"s{k}",
+                "events": [process.event_names[e] for e in drawn.event_ids[k]],
+                "times": drawn.times[k].tolist(),
+                "labels": [name for name, on in zip(process.label_names, drawn.labels[k], strict=True) if on],
+            }
+            for k in range(count)
+        )
+
+
+@pytest.fixture(scope="session")
+def workshop() -> Workshop:
+    return Workshop()

@@ -84,7 +84,9 @@ def random_network(variables: int, rng: np.random.Generator, *, values: int = 2,
     """A network with strong dependencies in random directions, for tests that need no file."""
     parents, tables = [], []
     for column in range(variables):
-        found = tuple(sorted(rng.choice(column, min(column, int(rng.integers(most_parents + 1))), replace=False).tolist()))
+        found = tuple(
+            sorted(rng.choice(column, min(column, int(rng.integers(most_parents + 1))), replace=False).tolist())
+        )
         shape = (values,) * len(found)
         table = np.empty((*shape, values))
         for key in itertools.product(range(values), repeat=len(found)):

@@ -12,13 +12,17 @@ from oscar_causal import __version__
 from oscar_causal.errors import OscarError, UsageError
 
 VERBS = {
+    "demo": "oscar_causal.verbs.demo",
     "synth": "oscar_causal.verbs.synth",
     "import": "oscar_causal.verbs.import_",
     "select": "oscar_causal.verbs.select",
     "inspect": "oscar_causal.verbs.inspect",
     "export": "oscar_causal.verbs.export",
     "train": "oscar_causal.verbs.train",
+    "check": "oscar_causal.verbs.check",
     "discover": "oscar_causal.verbs.discover",
+    "baseline": "oscar_causal.verbs.baseline",
+    "explain": "oscar_causal.verbs.explain",
     "score": "oscar_causal.verbs.score",
 }
 """In the order of the work; each module holds a function `run` whose signature is the verb's help."""

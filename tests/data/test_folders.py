@@ -15,6 +15,14 @@ def names(folder: Path) -> list[str]:
     return sorted(item.name for item in folder.iterdir())
 
 
+def fail(out: Path, kind: type[BaseException], beside: str | None = None) -> None:
+    with new_folder(out) as folder:
+        (folder / "x").write_text("1")
+        if beside:
+            (out.parent / beside).write_text("1")
+        raise kind("no")
+
+
 def test_a_new_folder_appears_at_the_end(tmp_path: Path) -> None:
     with new_folder(tmp_path / "a" / "b") as folder:
         (folder / "x").write_text("1")
@@ -26,16 +34,14 @@ def test_a_new_folder_appears_at_the_end(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, OSError])
 def test_nothing_is_left_of_a_failure_not_even_parents(tmp_path: Path, kind: type[BaseException]) -> None:
-    with pytest.raises(FolderError if kind is OSError else kind), new_folder(tmp_path / "a" / "b" / "c") as folder:
-        (folder / "x").write_text("1")
-        raise kind("no")
+    with pytest.raises(FolderError if kind is OSError else kind):
+        fail(tmp_path / "a" / "b" / "c", kind)
     assert names(tmp_path) == []
 
 
 def test_parents_that_others_use_by_now_are_kept(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="no"), new_folder(tmp_path / "a" / "b"):
-        (tmp_path / "a" / "other").write_text("1")
-        raise ValueError("no")
+    with pytest.raises(ValueError, match="no"):
+        fail(tmp_path / "a" / "b", ValueError, beside="other")
     assert names(tmp_path / "a") == ["other"]
 
 

@@ -133,6 +133,8 @@ def test_not_a_dataset(tmp_path: Path, oscar: Callable[..., Any]) -> None:
     oscar("inspect", tmp_path).refused("expected a dataset folder")
     (tmp_path / "dataset.json").write_text('{"kind": "dataset", "format_version": 99}')
     oscar("inspect", tmp_path).refused("newer OSCAR")
+    (tmp_path / "dataset.json").write_text('{"kind": "dataset", "format_version": 1}')
+    oscar("inspect", tmp_path).refused("the number of sequences")
     (tmp_path / "dataset.json").write_text('{"kind": "dataset", "format_version": 1, "sequences": 1}')
     oscar("inspect", tmp_path).refused("expected Parquet files, found none")
     (tmp_path / "sequences").mkdir()

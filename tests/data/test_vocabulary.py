@@ -13,9 +13,8 @@ from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID, Vocabulary, build_vocabulary
 from oscar_causal.errors import DataError, UsageError
 
-sequences = st.lists(
-    st.tuples(st.lists(st.sampled_from("ABCDEF"), min_size=1, max_size=6), st.sets(st.sampled_from("xyz"))), min_size=1, max_size=8
-)  # fmt: skip
+events = st.lists(st.sampled_from("ABCDEF"), min_size=1, max_size=6)
+sequences = st.lists(st.tuples(events, st.sets(st.sampled_from("xyz"))), min_size=1, max_size=8)
 
 
 def records(rows: list[Any]) -> list[dict[str, Any]]:
@@ -49,7 +48,15 @@ def test_labels_that_no_sequence_carries_are_left_out() -> None:
     assert build_vocabulary(data.take([1])).labels == ("y",)
 
 
-@pytest.mark.parametrize("value", [{}, {"events": ["A"], "labels": "y"}, {"events": [1], "labels": []}, {"events": ["A", "A"], "labels": []}])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        {},
+        {"events": ["A"], "labels": "y"},
+        {"events": [1], "labels": []},
+        {"events": ["A", "A"], "labels": []},
+    ],
+)
 def test_damaged_vocabularies(value: dict[str, Any]) -> None:
     with pytest.raises(DataError, match="vocabulary: expected"):
         Vocabulary.from_json(value)

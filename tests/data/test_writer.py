@@ -122,9 +122,13 @@ def test_what_is_refused_leaves_nothing(tmp_path: Path, tables: list[pa.Table], 
 
 
 def test_an_exception_of_the_caller_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt), dataset_writer(tmp_path / "one") as writer:
-        writer.write(table(3))
-        raise KeyboardInterrupt
+    def stopped() -> None:
+        with dataset_writer(tmp_path / "one") as writer:
+            writer.write(table(3))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,6 +1,4 @@
-"""Models whose every answer is known: a solvable process as both densities, and labels that are plain functions of the
-set of events in a context.
-"""
+"""Models whose every answer is known: solvable processes, and labels that are plain functions of the set of events."""
 
 from __future__ import annotations
 
@@ -13,43 +11,15 @@ import pytest
 import torch
 
 from oscar_causal.data.sequences import Dataset, from_records
-from oscar_causal.data.solvable import EXAMPLES, ExactOracle, SolvableProcess
+from oscar_causal.data.solvable import EXAMPLES, Pull, SolvableProcess
 from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
+from oscar_causal.density.exact import ExactDensity
 from oscar_causal.density.interface import Contexts
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _one_thread() -> None:
     torch.set_num_threads(1)
-
-
-@dataclass(frozen=True)
-class ProcessModel:
-    """Both densities of a solvable process, exact up to float32."""
-
-    process: ExactOracle
-
-    @property
-    def vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.process.event_names, self.process.label_names)
-
-    @property
-    def max_length(self) -> int:
-        return self.process.length
-
-    min_context: int = 1
-
-    def event_probs(self, sequence: Contexts) -> torch.Tensor:
-        law = self.process.next_event_probs_along(self._ids(sequence)[0])  # (L, V - 3)
-        return torch.as_tensor(np.pad(law, ((0, 0), (SPECIAL_IDS, 0)))).float()
-
-    def label_probs(self, contexts: Contexts, labels: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
-        along = self.process.label_probs_along(self._ids(contexts))  # (N, L + 1, Y)
-        return torch.as_tensor(along[:, positions.numpy()][..., labels.numpy()]).float()
-
-    @staticmethod
-    def _ids(contexts: Contexts) -> np.ndarray:
-        return contexts.event_ids.numpy() - SPECIAL_IDS
 
 
 Answer = Callable[[np.ndarray], np.ndarray]
@@ -92,8 +62,14 @@ class Workshop:
         """A ready-made process, with changes to its config."""
         return SolvableProcess(replace(EXAMPLES[name], **changes))
 
-    def exact(self, process: ExactOracle) -> ProcessModel:
-        return ProcessModel(process)
+    def announced(self) -> tuple[SolvableProcess, np.ndarray]:
+        """N brings A about and does nothing else; a sequence where it did. 16 events: room for mean + 2.75 sd."""
+        pulls = (Pull("N", "A", 9.0), Pull("N", "A", 4.0, lag=2))
+        process = self.process("announcer", length=16, weights=(-6.0, 0.0, -3.0), pulls=pulls)
+        return process, np.array([10, 20, 30, 1, 40, 50, 60, 2, 0, 70, 11, 12, 13, 14, 15, 16])
+
+    def exact(self, process: SolvableProcess) -> ExactDensity:
+        return ExactDensity(process)
 
     def response(self, types: int, answer: Answer, labels: tuple[str, ...] = ("fault",)) -> ResponseModel:
         """Event types e0, e1, ...; the first `types` of them can be drawn."""

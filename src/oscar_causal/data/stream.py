@@ -21,6 +21,8 @@ def read_info(path: Path | str) -> dict[str, Any]:
         raise FolderError(f"{path}: expected a dataset folder, which holds dataset.json, found none")
     info = read_json(file)
     check_format(info, file, kind="dataset", newest=FORMAT_VERSION)
+    if not isinstance(info.get("sequences"), int):
+        raise FolderError(f"{file}: expected the number of sequences, got {info.get('sequences')!r}")
     return info
 
 

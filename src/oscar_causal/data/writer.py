@@ -141,7 +141,7 @@ class DatasetWriter:
         """Close the files and write `dataset.json`; returns its content (called again, it only returns it)."""
         if self._info is not None:
             return self._info
-        if self._schema is None or not self._ids:
+        if self._schema is None or not sum(map(len, self._ids)):
             raise DataError("dataset: expected at least one sequence, got none")
         self._refuse_double_ids()
         self._parts.close()

@@ -20,9 +20,11 @@ from oscar_causal.data.vocabulary import Vocabulary
 from oscar_causal.density.labels import Calibration
 from oscar_causal.density.model import OscarModel
 from oscar_causal.density.transformer import Network, NetworkConfig
-from oscar_causal.errors import FolderError, OscarError
+from oscar_causal.errors import DataError, FolderError, UsageError
 
 FORMAT_VERSION = 1
+LARGEST_SIZE = 2**27
+"""No honest network is wider, deeper or richer in events than this; a damaged number must not fill the memory."""
 
 
 def save_model(model: OscarModel, folder: Path) -> None:
@@ -43,22 +45,66 @@ def save_model(model: OscarModel, folder: Path) -> None:
 def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> OscarModel:
     """Open a model folder; anything damaged, foreign or newer is one clear line."""
     folder = Path(folder)
-    config = read_json(folder / "config.json")
-    check_format(config, folder / "config.json", kind="model", newest=FORMAT_VERSION)
+    network_config, channels, max_length, min_context = _read_config(folder / "config.json")
     try:
-        network = Network(NetworkConfig(**config["network"]))
         vocabulary = Vocabulary.from_json(read_json(folder / "vocabulary.json"))
-        limits = (tuple(config["channels"]), int(config["max_length"]), int(config["min_context"]))
-    except FolderError:
-        raise
-    except (KeyError, TypeError, ValueError, OscarError) as error:
-        raise FolderError(f"{folder}: damaged model: {error}") from error
-    if vocabulary.size != network.config.events or len(vocabulary.labels) != network.config.labels:
-        raise FolderError(f"{folder}: damaged model: vocabulary and weights differ in size")
+    except DataError as error:
+        raise FolderError(f"{folder / 'vocabulary.json'}: {error}") from error
+    if (vocabulary.size, len(vocabulary.labels)) != (network_config.events, network_config.labels):
+        raise FolderError(f"{folder}: damaged model: vocabulary.json and config.json differ in size")
+    quality = read_quality(folder, labels=len(vocabulary.labels))
+    with torch.device("meta"):  # shapes only: sizes are compared with the weights before memory is taken
+        network = Network(network_config)
     load_weights(network, folder / "model.safetensors")
-    quality = read_json(folder / "quality.json") if (folder / "quality.json").exists() else {}
     network.to(device).eval().requires_grad_(False)
-    return OscarModel(network, vocabulary, *limits, calibration=_calibration(quality), info={"quality": quality})
+    return OscarModel(
+        network,
+        vocabulary,
+        channels,
+        max_length,
+        min_context,
+        calibration=_calibration(quality),
+        info={"quality": quality},
+    )
+
+
+def _read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
+    config = read_json(path)
+    check_format(config, path, kind="model", newest=FORMAT_VERSION)
+    sizes, channels = config.get("network"), config.get("channels")
+    try:
+        if not isinstance(sizes, dict) or not isinstance(channels, list) or len(channels) != sizes["channels"]:
+            raise ValueError("expected 'network' with sizes and 'channels' with names")
+        wrong = [name for name, value in sizes.items() if name != "label_form" and type(value) is not int]
+        if wrong or max(value for name, value in sizes.items() if name != "label_form") > LARGEST_SIZE:
+            raise ValueError(f"network: expected whole numbers up to {LARGEST_SIZE}, got {wrong or 'a larger one'}")
+        limits = tuple(config[name] for name in ("max_length", "min_context"))
+        if any(type(limit) is not int or limit < 0 for limit in limits):
+            raise ValueError(f"expected whole numbers 'max_length' and 'min_context', got {limits}")
+        return NetworkConfig(**sizes), tuple(map(str, channels)), *limits
+    except KeyError as error:
+        raise FolderError(f"{path}: damaged model: expected {error}, got nothing") from error
+    except (TypeError, ValueError, UsageError) as error:
+        raise FolderError(f"{path}: damaged model: {error}") from error
+
+
+def read_quality(folder: Path, *, labels: int) -> dict[str, Any]:
+    """Read `quality.json`, its shape checked for a model of so many labels."""
+    path = folder / "quality.json"
+    quality = read_json(path)
+    check_format(quality, path, kind="quality", newest=FORMAT_VERSION)
+    rows, stored = quality.get("per_label"), quality.get("calibration")
+    if not isinstance(rows, dict) or not all(isinstance(row, dict) and "trusted" in row for row in rows.values()):
+        raise FolderError(f"{path}: damaged model: expected 'per_label' with one row per label")
+    if stored is not None:
+        parts = [stored.get(name) for name in ("slope", "shift")] if isinstance(stored, dict) else []
+        if len(parts) != 2 or not all(_is_numbers(part, labels) for part in parts):
+            raise FolderError(f"{path}: damaged model: expected 'calibration' with {labels} slopes and shifts")
+    return quality
+
+
+def _is_numbers(value: Any, count: int) -> bool:
+    return isinstance(value, list) and len(value) == count and all(type(item) in (int, float) for item in value)
 
 
 def model_digest(folder: Path | str) -> str:
@@ -80,7 +126,7 @@ def load_weights(network: Network, path: Path) -> None:
         if name not in tensors or tensors[name].shape != tensor.shape:
             came = tuple(tensors[name].shape) if name in tensors else "nothing"
             raise FolderError(f"{path}: weight {name!r}: expected shape {tuple(tensor.shape)}, got {came}")
-    network.load_state_dict({name: tensors[name] for name in wanted})
+    network.load_state_dict({name: tensors[name].float() for name in wanted}, assign=True)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import platform
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,19 +13,19 @@ import torch
 
 from oscar_causal import __version__
 from oscar_causal.data.batches import encode
-from oscar_causal.data.folders import exclusive, move_into_place, refuse_existing, write_json, write_text
+from oscar_causal.data.folders import read_json, write_json, write_text
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import folds as subject_folds
 from oscar_causal.data.subjects import held_out, pack_subjects
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
 from oscar_causal.density.checkpoint import remove_checkpoints, save_model
-from oscar_causal.density.labels import Calibration
 from oscar_causal.density.model import OscarModel
+from oscar_causal.density.partial import is_main_process, training_folder
 from oscar_causal.density.quality import assess
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.training import OnStep, Trainer
 from oscar_causal.density.transformer import Network
-from oscar_causal.errors import FolderError, UsageError
+from oscar_causal.errors import UsageError
 
 
 def train(
@@ -52,17 +49,11 @@ def train(
         raise UsageError(f"folds: expected at least 2, got {folds}")
     if not dataset.label_names:
         raise UsageError("training: expected a dataset with at least one label, found none")
-    refuse_existing(out, force=force)
-    partial = out.with_name(f"{out.name}.partial")
-    with _owned(partial, keep=resume):
+    with training_folder(out, _plan(dataset, config, folds), resume=resume, force=force) as partial:
         if folds is None:
             outside = held_out(dataset.subject_ids, config.validation, seed=config.seed)
-            quality = train_one(dataset, outside, partial, config, resume=resume, on_step=on_step)
-        else:
-            quality = _train_folds(dataset, partial, config, folds, resume=resume, on_step=on_step)
-        (partial / "lock").unlink()
-        move_into_place(partial, out, force=force)
-    return quality
+            return train_one(dataset, outside, partial, config, resume=resume, on_step=on_step)
+        return _train_folds(dataset, partial, config, folds, resume=resume, on_step=on_step)
 
 
 def train_one(
@@ -77,8 +68,14 @@ def train_one(
 ) -> dict[str, Any]:
     """Train on the sequences not marked `outside`, judge on those marked; fills `folder`."""
     begun = time.time()
+    if outside.all():
+        raise UsageError(
+            f"training: expected some subjects outside the held-out part, got {len(dataset)} sequences in it"
+        )
     inside_data, outside_data = dataset.take(np.flatnonzero(~outside)), dataset.take(np.flatnonzero(outside))
     vocabulary = vocabulary or build_vocabulary(inside_data, min_count=config.min_count)
+    if not vocabulary.labels:
+        raise UsageError("training: expected at least one label outside the held-out part, found none")
     inside, held = (encode(part, vocabulary, max_length=config.max_length) for part in (inside_data, outside_data))
     torch.manual_seed(config.seed)
     network = Network(
@@ -89,7 +86,6 @@ def train_one(
     network.eval().requires_grad_(False)
     model = OscarModel(network, vocabulary, dataset.channels, config.max_length, config.min_context)
     quality = assess(model, held, evaluated_on=f"{len(held)} held-out sequences of the training dataset", fit=True)
-    model = replace(model, calibration=Calibration(**quality["calibration"]))
     if trainer.accelerator.is_main_process:
         save_model(model, folder)
         write_json(folder / "quality.json", quality)
@@ -106,19 +102,18 @@ def _train_folds(
     vocabulary = build_vocabulary(dataset, min_count=config.min_count)  # shared, so that folds can be averaged
     qualities = []
     for k in range(count):
-        part = folder / f"fold-{k}"
-        part.mkdir(exist_ok=True)
         if not (fold == k).any():
             raise UsageError(f"folds: fold {k} of {count} has no subject; use fewer folds")
+        part = folder / f"fold-{k}"
+        part.mkdir(exist_ok=True)
         if (part / "README.md").exists():  # finished before a restart
-            from oscar_causal.data.folders import read_json
-
             qualities.append(read_json(part / "quality.json"))
             continue
         qualities.append(
             train_one(dataset, fold == k, part, config, vocabulary=vocabulary, resume=resume, on_step=on_step)
         )
-    write_json(folder / "folds.json", {"kind": "folds", "format_version": 1, "folds": count, "seed": config.seed})
+    if is_main_process():
+        write_json(folder / "folds.json", {"kind": "folds", "format_version": 1, "folds": count, "seed": config.seed})
     return {"folds": qualities, "labels": _mean_scores([quality["labels"] for quality in qualities])}
 
 
@@ -129,17 +124,10 @@ def _mean_scores(parts: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-@contextmanager
-def _owned(partial: Path, *, keep: bool) -> Iterator[None]:
-    """Hold the training folder alone; a second run into it is an error, a killed one leaves no lock."""
-    try:
-        partial.mkdir(parents=True, exist_ok=True)
-        with exclusive(partial / "lock", what="training"):
-            if not keep and any(path.name != "lock" for path in partial.iterdir()):
-                raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or remove it")
-            yield
-    except OSError as error:
-        raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
+def _plan(dataset: Dataset, config: TrainConfig, folds: int | None) -> dict[str, Any]:
+    """What must be the same when a run goes on after an interruption."""
+    counts = {"sequences": len(dataset), "events": len(dataset.events.ids), "digest": dataset.info.get("digest")}
+    return {"config": config.to_json(), "folds": folds, "dataset": counts}
 
 
 def _provenance(
@@ -164,12 +152,13 @@ def _card(dataset: Dataset, config: TrainConfig, quality: dict[str, Any], networ
     rows = quality["per_label"].values()
     trusted = sum(row["trusted"] for row in rows)
     weights = sum(parameter.numel() for parameter in network.parameters())
+    channels = ", ".join(dataset.channels) or "none"
     return f"""# OSCAR model
 
 Two densities in one network: the next event (Tf_x) and every label from each prefix (Tf_y).
 
 - {weights:,} weights, preset `{config.preset}`, label form `{config.label_form}`, training `{config.scheme}`
-- {network.config.events - 3:,} event types, {network.config.labels:,} labels, channels: {", ".join(dataset.channels) or "none"}
+- {network.config.events - 3:,} event types, {network.config.labels:,} labels, channels: {channels}
 - held-out label F1: weighted {quality["labels"]["weighted"]["f1"]:.3f}, macro {quality["labels"]["macro"]["f1"]:.3f}
 - {trusted} of {len(rows)} labels can be judged; the others are listed with the reason in `quality.json`
 

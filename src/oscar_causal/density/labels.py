@@ -35,8 +35,8 @@ class Calibration:
 def fit_calibration(logits: Tensor, targets: Tensor, *, prior: float = 20.0, steps: int = 30) -> Calibration:
     """Fit slope and shift of each label by penalised maximum likelihood (Newton), all labels at once.
 
-    `logits` and `targets` (B, Y) of held-out sequences. A Gaussian prior worth `prior` observations pulls slope to 1 and
-    shift to 0, so that rare labels are left nearly as they are.
+    `logits` and `targets` (B, Y) of held-out sequences. A Gaussian prior worth `prior` observations pulls slope to 1
+    and shift to 0, so that rare labels are left nearly as they are.
     """
     x, y = logits.double(), targets.double()  # (B, Y)
     slope, shift = torch.ones(x.shape[1], dtype=x.dtype), torch.zeros(x.shape[1], dtype=x.dtype)

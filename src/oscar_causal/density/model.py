@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from oscar_causal.data.batches import Encoded, Padded, pad
-from oscar_causal.data.sequences import Int64
+from oscar_causal.data.batches import Encoded, Padded, encode, pad
+from oscar_causal.data.sequences import Dataset, Int64
 from oscar_causal.data.vocabulary import START_ID, Vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.labels import Calibration
 from oscar_causal.density.transformer import Network, Tokens
+from oscar_causal.errors import UsageError
 
 TOKENS_PER_PASS = {"cpu": 8192, "cuda": 1 << 17}
 """Tokens of one forward pass; N contexts of a sequence are cut into pieces of at most this size."""
@@ -49,7 +51,7 @@ class OscarModel:
         parts = []
         rows = max(1, TOKENS_PER_PASS[self.device.type] // (contexts.event_ids.shape[1] + 1))
         labels, positions = labels.to(self.device), positions.to(self.device)
-        for piece in contexts.event_ids.split(rows):
+        for piece in torch.split(contexts.event_ids, rows):
             _, hidden_y = self.network(self._tokens(Contexts(piece, contexts.times, contexts.channels)))
             logits = self.network.label_logits(hidden_y[:, positions], labels).float()  # (rows, P, Y')
             parts.append(torch.sigmoid(self._calibrate(logits, labels)))
@@ -58,10 +60,22 @@ class OscarModel:
     @torch.inference_mode()
     def last_label_logits(self, encoded: Encoded, indices: Int64) -> Tensor:
         """Uncalibrated logits of all labels after the last event of whole sequences: (B, Y), in float32."""
+        return self.label_logits_at(encoded, indices, encoded.events.lengths[indices][:, None])[:, 0]
+
+    @torch.inference_mode()
+    def label_logits_at(self, encoded: Encoded, indices: Int64, positions: Int64) -> Tensor:
+        """Uncalibrated logits of all labels after the first `positions[b, p]` events of whole sequences: (B, P, Y)."""
         batch = pad(encoded, indices)
         _, hidden_y = self.network(to_tokens(batch, self.device))
-        last = hidden_y[torch.arange(len(indices)), torch.as_tensor(batch.lengths - 1, device=self.device)]
-        return self.network.label_logits(last).float()
+        rows = torch.arange(len(indices), device=self.device)[:, None]
+        return self.network.label_logits(hidden_y[rows, torch.as_tensor(positions, device=self.device)]).float()
+
+    def encode(self, dataset: Dataset) -> Encoded:
+        """A dataset in this model's ids and channels; further channels of the dataset are left out."""
+        missing = [name for name in self.channels if name not in dataset.channels]
+        if missing:
+            raise UsageError(f"dataset: the model was trained with channel {missing[0]!r}, the dataset has none of it")
+        return encode(replace(dataset, channels=self.channels), self.vocabulary, max_length=self.max_length)
 
     def _calibrate(self, logits: Tensor, labels: Tensor) -> Tensor:
         if self.calibration is None:
@@ -112,8 +126,6 @@ def sequence_contexts(encoded: Encoded, index: int) -> Contexts:
 
 def length_batches(lengths: Int64, tokens: int) -> Iterator[Int64]:
     """Indices in order of length, cut so that a padded rectangle holds at most `tokens` tokens."""
-    import numpy as np
-
     order = np.argsort(lengths, kind="stable")
     begin = 0
     while begin < len(order):

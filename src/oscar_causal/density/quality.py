@@ -1,7 +1,8 @@
-"""Is this model oracle enough? Label scores on sequences it has not seen, calibration, and which labels not to trust."""
+"""Is this model oracle enough? Label scores on unseen sequences, calibration, and which labels not to trust."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from oscar_causal.data.batches import Encoded
 from oscar_causal.data.folders import finite_or_none
 from oscar_causal.data.metrics import average_precision, averages, count, label_scores, reliability
+from oscar_causal.data.sequences import Int64
 from oscar_causal.density.labels import Calibration, fit_calibration
 from oscar_causal.density.model import TOKENS_PER_PASS, OscarModel, length_batches
 
@@ -18,13 +20,36 @@ MIN_POSITIVES = 5
 """A label with fewer positive held-out sequences cannot be judged."""
 MIN_F1 = 0.5
 """A label predicted worse than this on held-out sequences is not to be trusted."""
+THRESHOLD = 0.5
+"""A label is predicted where its probability is above this."""
+PREFIXES = 6
+"""Number of prefix lengths at which labels are scored."""
+PREFIX_SEQUENCES = 4000
+"""At most this many sequences (the first ones) are scored at every prefix length."""
+
+Float64 = npt.NDArray[np.float64]
+Bool = npt.NDArray[np.bool_]
 
 
-def last_logits(model: OscarModel, encoded: Encoded) -> npt.NDArray[np.float32]:
-    """Uncalibrated label logits at the last event of every sequence: (B, Y)."""
-    result = np.empty((len(encoded), len(model.vocabulary.labels)), np.float32)
-    for indices in length_batches(encoded.events.lengths, TOKENS_PER_PASS[model.device.type]):
-        result[indices] = model.last_label_logits(encoded, indices).cpu().numpy()
+@dataclass(frozen=True)
+class Judged:
+    """Calibrated label probabilities of S sequences beside the truth, whole and after the first c events."""
+
+    probs: Float64
+    """(S, Y)"""
+    truth: Bool
+    """(S, Y)"""
+    prefixes: tuple[int, ...]
+    """The P prefix lengths."""
+    prefix_probs: Float64
+    """(S', P, Y) of the first S' sequences; NaN where the sequence is shorter than the prefix."""
+
+
+def logits_at(model: OscarModel, encoded: Encoded, rows: Int64, positions: Int64) -> npt.NDArray[np.float32]:
+    """Uncalibrated label logits of the chosen sequences after their first `positions[s, p]` events: (S, P, Y)."""
+    result = np.empty((*positions.shape, len(model.vocabulary.labels)), np.float32)
+    for chosen in length_batches(encoded.events.lengths[rows], TOKENS_PER_PASS[model.device.type]):
+        result[chosen] = model.label_logits_at(encoded, rows[chosen], positions[chosen]).cpu().numpy()
     return result
 
 
@@ -35,36 +60,76 @@ def assess(model: OscarModel, encoded: Encoded, *, evaluated_on: str, fit: bool 
     the scores next to nothing, and the thresholds (0.5) are not tuned at all.
     """
     rows = np.flatnonzero(encoded.labelled)
-    logits = last_logits(model, encoded)[rows]
+    logits = logits_at(model, encoded, rows, encoded.events.lengths[rows][:, None])[:, 0]
     truth = encoded.labels.take(rows).indicator(logits.shape[1])
     calibration = fit_calibration(torch.from_numpy(logits), torch.from_numpy(truth)) if fit else model.calibration
-    probs = calibrated(logits, calibration)
-    counts = count(probs > 0.5, truth)
-    table, error = reliability(probs, truth)
+    prefixes, positions = prefix_positions(encoded, rows, model.min_context)
+    early = logits_at(model, encoded, rows[: len(positions)], positions)
+    judged = Judged(
+        calibrated(logits, calibration),
+        truth,
+        prefixes,
+        hide_short(calibrated(early, calibration), encoded, rows, prefixes),
+    )
+    return quality_content(judged, model.vocabulary.labels, calibration, evaluated_on=evaluated_on)
+
+
+def quality_content(
+    judged: Judged, names: tuple[str, ...], calibration: Calibration | None, *, evaluated_on: str
+) -> dict[str, Any]:
+    """Scores, reliability, labels and prefixes in the form of `quality.json`."""
+    table, _ = reliability(judged.probs, judged.truth)
     return {
         "kind": "quality",
         "format_version": 1,
         "evaluated_on": evaluated_on,
-        "sequences": len(rows),
-        "threshold": 0.5,
-        "labels": {
-            **averages(counts),
-            "mean_average_precision": finite_or_none(_nanmean(average_precision(probs, truth))),
-            "ece": error,
-        },
+        "sequences": len(judged.truth),
+        "threshold": THRESHOLD,
+        "labels": overall(judged.probs, judged.truth),
         "reliability": table,
-        "calibration": None if calibration is None else {"slope": calibration.slope, "shift": calibration.shift},
-        "per_label": _per_label(model, probs, truth),
-        "by_prefix": [],
+        "calibration": None
+        if calibration is None
+        else {"slope": list(calibration.slope), "shift": list(calibration.shift)},
+        "per_label": _per_label(judged, names),
+        "by_prefix": _by_prefix(judged),
     }
 
 
-def calibrated(logits: npt.NDArray[np.float32], calibration: Calibration | None) -> npt.NDArray[np.float64]:
-    """Probabilities from raw logits (B, Y)."""
+def overall(probs: Float64, truth: Bool) -> dict[str, Any]:
+    """Micro, macro and weighted scores, mean average precision over labels that occur, and calibration error."""
+    return {
+        **averages(count(probs > THRESHOLD, truth)),
+        "mean_average_precision": finite_or_none(_nanmean(average_precision(probs, truth))),
+        "ece": reliability(probs, truth)[1],
+    }
+
+
+def prefix_positions(encoded: Encoded, rows: Int64, least: int) -> tuple[tuple[int, ...], Int64]:
+    """A handful of prefix lengths from `least` on, evenly spaced in ratio, and where to read them: (S', P).
+
+    The longest is reached by a quarter of the sequences. Positions stop at a sequence's own length.
+    """
+    lengths = encoded.events.lengths[rows]
+    longest = int(np.quantile(lengths, 0.75)) if len(lengths) else 0
+    steps = np.geomspace(max(1, least), max(longest, 1), PREFIXES) if longest > max(1, least) else np.empty(0)
+    prefixes = np.unique(np.rint(steps).astype(np.int64))
+    return tuple(prefixes.tolist()), np.minimum(prefixes[None, :], lengths[:PREFIX_SEQUENCES, None])
+
+
+def hide_short(probs: Float64, encoded: Encoded, rows: Int64, prefixes: tuple[int, ...]) -> Float64:
+    """Set (S', P, Y) to NaN where a sequence has fewer events than the prefix."""
+    lengths = encoded.events.lengths[rows[: len(probs)]]
+    short = lengths[:, None] < np.array(prefixes, np.int64)[None, :]
+    return np.where(short[:, :, None], np.nan, probs)
+
+
+def calibrated(logits: npt.NDArray[np.float32], calibration: Calibration | None) -> Float64:
+    """Probabilities from raw logits (..., Y)."""
     scaled = logits.astype(np.float64)
     if calibration is not None:
         scaled = scaled * np.array(calibration.slope) + np.array(calibration.shift)
-    return 1 / (1 + np.exp(-np.clip(scaled, -60, 60)))
+    probs: Float64 = 1 / (1 + np.exp(-np.clip(scaled, -60, 60)))
+    return probs
 
 
 def trusted_labels(quality: dict[str, Any]) -> dict[str, bool]:
@@ -72,11 +137,13 @@ def trusted_labels(quality: dict[str, Any]) -> dict[str, bool]:
     return {name: bool(row["trusted"]) for name, row in quality.get("per_label", {}).items()}
 
 
-def _per_label(model: OscarModel, probs: npt.NDArray[np.float64], truth: npt.NDArray[np.bool_]) -> dict[str, Any]:
-    precision, recall, f1 = label_scores(count(probs > 0.5, truth))
+def _per_label(judged: Judged, names: tuple[str, ...]) -> dict[str, Any]:
+    probs, truth = judged.probs, judged.truth
+    precision, recall, f1 = label_scores(count(probs > THRESHOLD, truth))
     ranked = average_precision(probs, truth)
+    early = [f1_early for _, _, f1_early in _prefix_parts(judged)]
     result = {}
-    for index, name in enumerate(model.vocabulary.labels):
+    for index, name in enumerate(names):
         positives = int(truth[:, index].sum())
         reason = _doubt(positives, float(f1[index]))
         result[name] = {
@@ -84,12 +151,29 @@ def _per_label(model: OscarModel, probs: npt.NDArray[np.float64], truth: npt.NDA
             "precision": float(precision[index]),
             "recall": float(recall[index]),
             "f1": float(f1[index]),
+            "f1_by_prefix": [float(part[index]) for part in early],
             "average_precision": finite_or_none(float(ranked[index])),
             "ece": reliability(probs[:, index], truth[:, index])[1],
             "trusted": reason is None,
             "reason": reason,
         }
     return result
+
+
+def _by_prefix(judged: Judged) -> list[dict[str, Any]]:
+    parts = zip(judged.prefixes, _prefix_parts(judged), strict=True)
+    return [{"events": c, "sequences": len(truth), **overall(probs, truth)} for c, (probs, truth, _) in parts]
+
+
+def _prefix_parts(judged: Judged) -> list[tuple[Float64, Bool, Float64]]:
+    """For each prefix length: probabilities and truth of the sequences that reach it, and F1 of each label."""
+    parts = []
+    for index in range(len(judged.prefixes)):
+        probs = judged.prefix_probs[:, index]
+        long = ~np.isnan(probs[:, 0])
+        probs, truth = probs[long], judged.truth[: len(long)][long]
+        parts.append((probs, truth, label_scores(count(probs > THRESHOLD, truth))[2]))
+    return parts
 
 
 def _doubt(positives: int, f1: float) -> str | None:
@@ -100,6 +184,6 @@ def _doubt(positives: int, f1: float) -> str | None:
     return None
 
 
-def _nanmean(values: npt.NDArray[np.float64]) -> float:
+def _nanmean(values: Float64) -> float:
     known = values[np.isfinite(values)]
     return float(known.mean()) if len(known) else float("nan")

@@ -17,6 +17,10 @@ SIZES: dict[str, dict[str, int]] = {
 """tiny: for a CPU. base: about 34 M + 3 M weights at 29,100 event types. paper: about 90 M (Tf_x) + 15 M (Tf_y)."""
 
 
+WHOLE = ("steps", "batch_tokens", "min_context", "max_length", "min_count", "evaluations", "patience", "seed")
+"""Settings that are whole numbers."""
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """Settings of `oscar train`."""
@@ -67,6 +71,9 @@ class TrainConfig:
             raise UsageError(f"preset: expected one of {', '.join(SIZES)}, got {self.preset!r}")
         _choose("scheme", self.scheme, ("joint", "two-stage"))
         _choose("label_form", self.label_form, ("shared", "cross"))
+        for name in WHOLE:
+            if type(getattr(self, name)) is not int:
+                raise UsageError(f"{name}: expected a whole number, got {getattr(self, name)!r}")
         _between(self, "steps", 1, 10**9)
         _between(self, "batch_tokens", 16, 2**26)
         _between(self, "learning_rate", 0.0, 1.0)
@@ -77,6 +84,10 @@ class TrainConfig:
         _between(self, "validation", 0.0, 0.5)
         _between(self, "min_count", 1, 10**9)
         _between(self, "evaluations", 1, 10**6)
+        _between(self, "patience", 1, 10**6)
+        _between(self, "seed", 0, 2**63 - 1)
+        for name in ("weight_decay", "clip", "label_weight", "prefix_weight", "checkpoint_seconds"):
+            _between(self, name, 0.0, 10**9)
 
     def network(self, *, events: int, labels: int, channels: int) -> NetworkConfig:
         """The network of this preset for a vocabulary."""
@@ -123,5 +134,7 @@ def _choose(name: str, value: str, options: tuple[str, ...]) -> None:
 
 def _between(config: TrainConfig, name: str, low: float, high: float) -> None:
     value = getattr(config, name)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise UsageError(f"{name}: expected a number, got {value!r}")
     if not low <= value <= high:
         raise UsageError(f"{name}: expected {low} to {high}, got {value}")

@@ -23,7 +23,7 @@ from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
 from oscar_causal.density.model import OscarModel, length_batches
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
-from oscar_causal.density.transformer import Network
+from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
 OnStep = Callable[[int, int, dict[str, float]], None]
@@ -128,7 +128,7 @@ class Trainer:
     def _most_sequences(self) -> int:
         """Sequences one process may have to pack: a quarter more than the average."""
         mean = float((self.train.events.lengths + 1).mean())
-        return math.ceil(1.25 * self.config.batch_tokens / self.accelerator.num_processes / mean) + 8
+        return math.ceil(1.25 * self.config.batch_tokens / int(self.accelerator.num_processes) / mean) + 8
 
     def _build(self, step: int, indices: Int64) -> tuple[int, Step, tuple[float, float, int]]:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
@@ -137,8 +137,11 @@ class Trainer:
         if self.packed:
             share = self.config.batch_tokens // world + (self.config.max_length + 1) * (world > 1)
             packed = (share, self._most_sequences() + share // 64)
-        batch = make_step(self.train, indices[rank::world], self.config, labels, packed=packed)
+        mine = indices[rank::world]
+        batch = make_step(self.train, mine if len(mine) else indices[:1], self.config, labels, packed=packed)
         events = int(self.train.events.lengths[indices].sum())
+        if not len(mine):  # fewer sequences than processes: this one goes through the motions with weight 0
+            return step, batch, (0.0, 0.0, events)
         sequences = max(1, int(self.train.labelled[indices].sum()))
         return step, batch, (1.0 / events, 1.0 / sequences, events)
 
@@ -158,7 +161,7 @@ class Trainer:
             self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        if step % 20 and not self.accelerator.device.type == "cpu":
+        if step % 20 and self.accelerator.device.type != "cpu":
             return {}
         sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
         return {"event_loss": float(sums[0]), "label_loss": float(sums[1])}
@@ -180,7 +183,7 @@ class Trainer:
         """Held-out label loss; remembers the best weights."""
         if not len(self.validation) or self._stage(self.run.step - 1) == "events":
             return {}
-        loss = held_out_label_loss(self.network, self.validation)
+        loss = self._agreed(held_out_label_loss(self.network, self.validation))
         if loss < self.run.best_loss:
             self.run.best_loss, self.run.looks_without_gain = loss, 0
             self.run.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
@@ -188,6 +191,11 @@ class Trainer:
             self.run.looks_without_gain += 1
         self.run.history.append({"step": self.run.step, "held_out_label_loss": loss})
         return {"held_out_label_loss": loss}
+
+    def _agreed(self, value: float) -> float:
+        """The mean over processes, so that all take the same decision."""
+        tensor = torch.tensor(value, dtype=torch.float64, device=self.accelerator.device)
+        return float(self.accelerator.reduce(tensor, reduction="mean"))
 
     def _speed(self) -> dict[str, float]:
         return {"tokens_per_s": self.run.tokens / max(self.run.seconds, 1e-9)}
@@ -200,11 +208,12 @@ class Trainer:
         self.network.label_head.bias.data.copy_(torch.from_numpy(np.log(rates / (1 - rates))))
         values = self.train.channels
         if values.shape[1]:
-            known = np.where(np.isfinite(values), values, np.nan)
-            with np.errstate(all="ignore"):
-                mean, scale = np.nanmean(known, axis=0), np.nanstd(known, axis=0)
-            self.network.embedding.channel_mean.copy_(torch.from_numpy(np.nan_to_num(mean)))
-            self.network.embedding.channel_scale.copy_(torch.from_numpy(np.where(scale > 0, np.nan_to_num(scale), 1.0)))
+            known = np.isfinite(values)
+            number = np.maximum(known.sum(0), 1)
+            mean = np.where(known, values, 0.0).sum(0, dtype=np.float64) / number
+            scale = np.sqrt((np.where(known, values - mean, 0.0) ** 2).sum(0) / number)
+            self.network.embedding.channel_mean.copy_(torch.from_numpy(mean))
+            self.network.embedding.channel_scale.copy_(torch.from_numpy(np.where(scale > 0, scale, 1.0)))
 
     def _save(self, optimizer: Any) -> None:
         if not self.accelerator.is_main_process or self.folder is None:
@@ -247,7 +256,7 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
     """AdamW; matrices decay, embeddings, norms and biases do not; groups know the stage they belong to."""
     groups: dict[tuple[str, float], list[Tensor]] = {}
     for name, parameter in network.named_parameters():
-        stage = "labels" if name.startswith(("label_", "norm_y", "outcome_")) else "events"
+        stage = "labels" if name.startswith(("label_", "bag.", "norm_y", "outcome_")) else "events"
         decay = config.weight_decay if parameter.dim() > 1 and "embedding" not in name else 0.0
         groups.setdefault((stage, decay), []).append(parameter)
     fused = next(network.parameters()).is_cuda
@@ -282,8 +291,6 @@ def to_device(step: Step, device: torch.device) -> Step:
     def move(tensor: Tensor) -> Tensor:
         return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
 
-    tokens = step.tokens
-    moved = {name: move(getattr(tokens, name)) for name in ("event_ids", "gaps", "elapsed", "channels", "positions")}
-    bounds = None if tokens.bounds is None else move(tokens.bounds)
+    inputs: dict[str, Any] = {key: move(v) if isinstance(v, Tensor) else v for key, v in vars(step.tokens).items()}
     rest = {name: move(value) for name, value in vars(step).items() if name != "tokens"}
-    return Step(tokens=replace(tokens, bounds=bounds, **moved), **rest)
+    return Step(tokens=Tokens(**inputs), **rest)

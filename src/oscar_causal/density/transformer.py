@@ -67,7 +67,7 @@ class NetworkConfig:
 
 @dataclass(frozen=True)
 class Tokens:
-    """Network input. A rectangle has shape (B, L) and `bounds` None; packed tokens have shape (T,) and bounds (S + 1,)."""
+    """Network input. A rectangle is (B, L) and has no `bounds`; packed tokens are (T,) with bounds (S + 1,)."""
 
     event_ids: Tensor
     gaps: Tensor
@@ -137,6 +137,8 @@ class Network(nn.Module):
 class EventEmbedding(nn.Module):
     """Event id, time since the event before, time since the start and channel values, added up."""
 
+    channel_mean: Tensor
+    channel_scale: Tensor
     WAVES = 8
     """Sine and cosine pairs of the logarithm of each time, from coarse to fine."""
 
@@ -156,7 +158,7 @@ class EventEmbedding(nn.Module):
             missing = tokens.channels.isnan()
             known = ((tokens.channels - self.channel_mean) / self.channel_scale).masked_fill(missing, 0.0)
             embedded = embedded + self.values(torch.cat([known, missing.float()], dim=-1).to(dtype))
-        return embedded
+        return embedded  # type: ignore[no-any-return]
 
     def _waves(self, seconds: Tensor) -> Tensor:
         logs = torch.log1p(seconds.float()).unsqueeze(-1)  # (..., 1)

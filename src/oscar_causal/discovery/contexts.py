@@ -12,7 +12,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from oscar_causal.data.vocabulary import SPECIAL_IDS
+from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -60,13 +60,14 @@ def present_types(event_ids: Int64) -> tuple[Int64, Int64]:
 def without_types(law: Tensor, types: Int64) -> Tensor:
     """The law of each position conditioned on "none of these types": (L, V) in float64, rows summing to one.
 
-    Where the given law leaves nothing else, every other event type is equally likely.
+    Where the given law leaves nothing else, every other event type is equally likely. Where there is no other event type
+    (all of the vocabulary's are to be avoided), `unknown` is drawn: the one id that stands for none of them.
     """
     allowed = torch.ones(law.shape[1], dtype=torch.float64, device=law.device)
     allowed[:SPECIAL_IDS] = 0.0
     allowed[torch.as_tensor(types, device=law.device)] = 0.0
     if not bool(allowed.any()):
-        return law.double()
+        allowed[UNKNOWN_ID] = 1.0
     left = law.double() * allowed  # (L, V)
     mass = left.sum(-1, keepdim=True)
     return torch.where(mass > 1e-9, left / mass.clamp(min=1e-300), allowed / allowed.sum())
@@ -97,18 +98,20 @@ def shuffle_ties(contexts: Int64, groups: Int64, uniforms: Float64) -> Int64:
 
 
 def truncate_law(law: Tensor, *, top_k: int | None, top_p: float | None, temperature: float) -> Tensor:
-    """Sharpen or flatten a law and keep its most likely events: (L, V), float64, rows summing to one.
+    """Sharpen or flatten a law over real events and keep the most likely ones: (L, V), float64, rows summing to one.
 
     Nucleus truncation keeps the events up to the one that crosses `top_p`, that one left out, but always the first.
+    Where the law leaves no real event any mass, all of them are equally likely.
     """
-    probs = torch.softmax(law.double().clamp(min=1e-300).log() / temperature, dim=-1)
-    probs[:, :SPECIAL_IDS] = 0.0
+    logp = law.double().clamp(min=1e-300).log() / temperature
+    logp[:, :SPECIAL_IDS] = -torch.inf  # before normalising: a law certain of a special id must not become 0 / 0
+    probs = torch.softmax(logp, dim=-1)
     ordered, index = probs.sort(dim=-1, descending=True, stable=True)
     keep = torch.ones_like(ordered, dtype=torch.bool)
     if top_k is not None:
         keep[:, top_k:] = False
     if top_p is not None:
-        keep &= ordered.cumsum(-1) <= top_p
+        keep &= ordered.cumsum(-1) <= top_p + 1e-12  # rounding of the sum must not drop the last type
     keep[:, 0] = True
     kept = torch.zeros_like(probs).scatter_(-1, index, ordered * keep)
     return kept / kept.sum(-1, keepdim=True)

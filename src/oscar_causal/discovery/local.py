@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import multiprocessing
+import os
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -111,11 +112,28 @@ def _explain_shards(
 @contextmanager
 def _pool(job: Job, workers: int) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(workers, context, initializer=_load, initargs=(job, True))
+    with one_thread_children():
+        pool = ProcessPoolExecutor(workers, context, initializer=_load, initargs=(job, True))
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def one_thread_children() -> Iterator[None]:
+    """Processes started inside this block use one thread each: several libraries with all cores each would thrash."""
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
     try:
-        yield pool
+        yield
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _load(job: Job, one_thread: bool = False) -> None:

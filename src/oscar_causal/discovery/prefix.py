@@ -7,6 +7,7 @@ An event that merely announces a cause moves the forecast too and is listed: tha
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +48,16 @@ class PrefixConfig:
             )
         if self.sampler not in SAMPLERS:
             raise UsageError(f"sampler: expected one of {', '.join(SAMPLERS)}, got {self.sampler!r}")
-        if self.temperature <= 0:
+        if not 0 < self.temperature < math.inf:
             raise UsageError(f"temperature: expected above 0, got {self.temperature}")
+        if self.top_k is not None and self.top_k < 1:
+            raise UsageError(f"top_k: expected at least 1, got {self.top_k}")
+        if self.top_p is not None and not 0 < self.top_p <= 1:
+            raise UsageError(f"top_p: expected above 0 and at most 1, got {self.top_p}")
+        if not math.isfinite(self.threshold):
+            raise UsageError(f"threshold: expected a finite number, got {self.threshold}")
+        if self.max_lag is not None and not self.max_lag >= 0:
+            raise UsageError(f"max_lag: expected 0 seconds or more, got {self.max_lag}")
 
 
 @dataclass(frozen=True)
@@ -104,16 +113,18 @@ def threshold(cmi_nats: Float64, k: float) -> Float64:
     """theta_j = mean_j + k * sd_j over the real positions (Eq. 6), for each label."""
     if len(cmi_nats) < 2:
         return np.full(cmi_nats.shape[1], np.inf)
-    mean: Float64 = cmi_nats.mean(0)
-    return mean + k * cmi_nats.std(0, ddof=1)
+    theta: Float64 = cmi_nats.mean(0) + k * cmi_nats.std(0, ddof=1)
+    return theta
 
 
 def prefix_evidence(
     curves: PrefixCurves, column: int, event_names: list[str], times: Float64, config: PrefixConfig
 ) -> tuple[EventEvidence, ...]:
-    """Fold positions into event types: a type is accepted when one of its positions passes theta."""
+    """Fold positions into event types: a type is accepted when one of its positions exceeds theta (Eq. 6, strictly, so
+    that a forecast which never moves lists nothing).
+    """
     c = config.context
-    passed = curves.cmi_nats[:, column] >= threshold(curves.cmi_nats, config.threshold)[column]
+    passed = curves.cmi_nats[:, column] > threshold(curves.cmi_nats, config.threshold)[column]
     tested = np.ones(len(passed), bool)
     if config.max_lag is not None:
         tested = times[-1] - times[c:] <= config.max_lag

@@ -10,6 +10,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -87,11 +88,12 @@ class ResultsWriter:
             raise UsageError(f"{self.partial}: an unfinished run is there; say --resume to go on or remove it")
         if marker.exists() and read_json(marker).get("fingerprint") != self.run["fingerprint"]:
             raise UsageError(f"{self.partial}: --resume: that run had other settings, data or model")
-        for name in _TABLES:
-            (self.partial / name).mkdir(parents=True, exist_ok=True)
-        self.lock = exclusive(self.partial / "lock", what="writing results")
-        if not marker.exists():
-            write_json(marker, self.run)
+        with _writing(self.partial):
+            for name in _TABLES:
+                (self.partial / name).mkdir(parents=True, exist_ok=True)
+            self.lock = exclusive(self.partial / "lock", what="writing results")
+            if not marker.exists():
+                write_json(marker, self.run)
 
     def done(self, shard: int) -> bool:
         """Was this shard written before?"""
@@ -103,8 +105,9 @@ class ResultsWriter:
         for name, schema in _TABLES.items():
             path = self.partial / name / _part(shard)
             waiting = path.with_name(path.name + ".partial")
-            pq.write_table(_table(name, rows, schema), waiting, compression="zstd", compression_level=1)
-            waiting.replace(path)
+            with _writing(path):
+                pq.write_table(_table(name, rows, schema), waiting, compression="zstd", compression_level=1)
+                waiting.replace(path)
 
     def finish(self, **times: Any) -> None:
         """Write the run's times and let the folder appear under its name."""
@@ -120,6 +123,15 @@ class ResultsWriter:
             shutil.rmtree(self.partial, ignore_errors=True)
 
 
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """A full disk or a forbidden place is told in one line."""
+    try:
+        yield
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def read_run(folder: Path | str) -> dict[str, Any]:
     """The `run.json` of a results folder."""
     path = Path(folder) / "run.json"
@@ -132,6 +144,8 @@ def read_table(folder: Path | str, name: str) -> pa.Table:
     """All rows of `verdicts`, `evidence` or `causes`."""
     if name not in _TABLES:
         raise UsageError(f"results: expected one of {', '.join(_TABLES)}, got {name!r}")
+    if not (Path(folder) / name).is_dir():
+        raise FolderError(f"{folder}: expected a results folder with {name}/, found none")
     return pa.concat_tables([*_parts(Path(folder) / name), _TABLES[name].empty_table()], promote_options="default")
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import betaincinv
 
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
@@ -19,6 +20,8 @@ MAX_CONDITIONING = 8
 """At most this many other events are held fixed while one is tested."""
 STRONG = 2.2
 """An event is held fixed when its standardised association with the outcome exceeds this."""
+FLAT = 1e-7
+"""Rows whose outcomes spread less than this (root of the sum of squares) agree: what is left is rounding."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def column_test(outcome: Float64, masks: Float64, rates: Float64, uniforms: Floa
             others = [int(rest[k]) for k in leading_columns(outcome, masks[:, rest], rates[rest])]
         parts = _row_sets(masks, t, others)  # (N, S)
         residual = _centred(outcome, parts)
-        spread = np.sqrt((residual**2).sum(0) * rates[t] * (1 - rates[t])) + 1e-9
+        spread = _spread(residual) * np.sqrt(rates[t] * (1 - rates[t]))
         observed = (rates[t] - masks[:, t]) @ residual / spread  # (S,) positive: keeping raises
         redrawn = np.abs((rates[t] - (uniforms < rates[t])) @ residual / spread).max(1)  # (R,)
         at = int(np.argmax(np.abs(observed)))
@@ -98,13 +101,21 @@ def _row_sets(masks: Float64, t: int, others: list[int]) -> Float64:
 def _centred(outcome: Float64, rows: Float64) -> Float64:
     """Outcome minus its mean within each set of rows, zero outside: (N, S)."""
     means = (outcome @ rows) / np.maximum(rows.sum(0), 1.0)
-    return rows * (outcome[:, None] - means)
+    centred: Float64 = rows * (outcome[:, None] - means)
+    return centred
+
+
+def _spread(residual: Float64) -> Float64:
+    """Root of the sum of squares over rows; infinite where the rows agree, so that a standardised sum is zero."""
+    size = np.sqrt((residual**2).sum(0))
+    spread: Float64 = np.where(size > FLAT, size, np.inf)
+    return spread
 
 
 def standardised(outcome: Float64, masks: Float64, rates: Float64, rows: Bool) -> Float64:
     """Association of each column with the outcome over the chosen rows, in units of its own re-randomisation sd."""
     residual = np.where(rows, outcome - outcome[rows].mean(), 0.0)
-    spread = np.sqrt((residual**2).sum() * rates * (1 - rates)) + 1e-9
+    spread = _spread(residual) * np.sqrt(rates * (1 - rates))
     standard: Float64 = (rates - masks).T @ residual / spread
     return standard
 
@@ -146,3 +157,33 @@ def _difference(values: Float64, masks: Float64) -> Float64:
     masked = masks.sum(1)
     total: Float64 = (1 - masks) @ values / (masks.shape[1] - masked) - masks @ values / masked
     return total
+
+
+def bounded_interval(outcome: Float64, mask: Float64, level: float) -> tuple[float, float]:
+    """Confidence interval for the difference in means (kept - replaced) that asks of the outcome only 0 <= P <= 1.
+
+    Contexts are independent, so kept and replaced rows are two samples of numbers in [0, 1]; of all such with one mean
+    a coin spreads most. Clopper-Pearson limits of both means, joined by square-and-add. An event with few replaced
+    rows gets a wide interval even when all rows agree: contexts not met may differ. Unlike `inverted_interval` it does
+    not suppose one effect for all contexts; it is wider where that holds.
+
+    >>> low, high = bounded_interval(np.repeat([0.9, 0.1], 40), np.repeat([0.0, 1.0], 40), 0.95)
+    >>> round(low, 2), round(high, 2)
+    (0.61, 0.9)
+    """
+    replaced = mask > 0
+    if replaced.all() or not replaced.any():
+        return -1.0, 1.0
+    kept_mean, kept_low, kept_high = _coin_limits(outcome[~replaced], level)
+    mean, low, high = _coin_limits(outcome[replaced], level)
+    effect = kept_mean - mean
+    down, up = np.hypot(kept_mean - kept_low, high - mean), np.hypot(kept_high - kept_mean, mean - low)
+    return float(max(effect - down, -1.0)), float(min(effect + up, 1.0))
+
+
+def _coin_limits(values: Float64, level: float) -> tuple[float, float, float]:
+    """Mean, lower and upper Clopper-Pearson limit; a sum of numbers in [0, 1] stands for the number of heads."""
+    tail, number, heads = (1 - level) / 2, len(values), float(np.clip(values, 0.0, 1.0).sum())
+    low = float(betaincinv(heads, number - heads + 1, tail)) if heads > 0 else 0.0
+    high = float(betaincinv(heads + 1, number - heads, 1 - tail)) if heads < number else 1.0
+    return heads / number, low, high

@@ -53,7 +53,7 @@ def summarise(scores: PairScores) -> dict[str, Any]:
     """
     names, index = np.unique(np.array(scores.labels, dtype=object).astype(str), return_inverse=True)
     sums = [
-        np.bincount(index, values, len(names))
+        np.bincount(index, values, len(names)).astype(np.float64)
         for values in (scores.common, scores.found - scores.common, scores.true - scores.common)
     ]
     precision, recall = divide(scores.common, scores.found), divide(scores.common, scores.true)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -15,26 +15,28 @@ def run(
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     out: Annotated[Path, typer.Option(help="Model folder to write.")],
     preset: Annotated[str, typer.Option(help="tiny (CPU), base (about 34 M weights) or paper (about 105 M).")] = "tiny",
-    steps: Annotated[Optional[int], typer.Option(help="Optimiser steps.")] = None,
-    batch_tokens: Annotated[Optional[int], typer.Option(help="Events of one batch.")] = None,
-    learning_rate: Annotated[Optional[float], typer.Option(help="Peak learning rate.")] = None,
-    label_form: Annotated[Optional[str], typer.Option(help="shared or cross (the paper's).")] = None,
-    scheme: Annotated[Optional[str], typer.Option(help="joint or two-stage (the paper's).")] = None,
-    min_context: Annotated[Optional[int], typer.Option(help="Fewest events before labels are predicted (c).")] = None,
-    max_length: Annotated[Optional[int], typer.Option(help="Longest sequence; older events are cut off.")] = None,
-    min_count: Annotated[Optional[int], typer.Option(help="Rarer events become `unknown`.")] = None,
-    lost_labels: Annotated[Optional[float], typer.Option(help="Share of positive labels known to be missing.")] = None,
-    seed: Annotated[Optional[int], typer.Option(help="Decides initial weights, split and order.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
+    batch_tokens: Annotated[int | None, typer.Option(help="Events of one batch.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
+    label_form: Annotated[str | None, typer.Option(help="shared or cross (the paper's).")] = None,
+    scheme: Annotated[str | None, typer.Option(help="joint or two-stage (the paper's).")] = None,
+    min_context: Annotated[int | None, typer.Option(help="Fewest events before labels are predicted (c).")] = None,
+    max_length: Annotated[int | None, typer.Option(help="Longest sequence; older events are cut off.")] = None,
+    min_count: Annotated[int | None, typer.Option(help="Rarer events become `unknown`.")] = None,
+    lost_labels: Annotated[float | None, typer.Option(help="Share of positive labels known to be missing.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides initial weights, split and order.")] = None,
     folds: Annotated[
-        Optional[int], typer.Option(help="Train K models so that every subject has one that never saw it.")
+        int | None, typer.Option(help="Train K models so that every subject has one that never saw it.")
     ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Train both densities: the next event and every label from each prefix."""
+    from oscar_causal.data.folders import refuse_existing
     from oscar_causal.data.sequences import read_dataset
     from oscar_causal.density.fitting import train
+    from oscar_causal.density.partial import is_main_process, partial_of, unfinished
     from oscar_causal.density.settings import preset_config
 
     given = {
@@ -50,14 +52,22 @@ def run(
         "seed": seed,
     }
     config = preset_config(preset, **{key: value for key, value in given.items() if value is not None})
+    refuse_existing(out, force=force)
+    data = read_dataset(dataset)
+    if resume and not unfinished(out):
+        sys.stderr.write(f"{partial_of(out)}: no unfinished run to go on from, starting afresh\n")
     with progress_bar("training", "steps") as show:
 
         def on_step(step: int, total: int, figures: dict[str, float]) -> None:
+            if not is_main_process():
+                return
             show(step, total)
             if "held_out_label_loss" in figures:
                 sys.stderr.write(f"step {step:,}: {quiet_numbers(figures)}\n")
 
-        quality = train(read_dataset(dataset), out, config, folds=folds, resume=resume, force=force, on_step=on_step)
+        quality = train(data, out, config, folds=folds, resume=resume, force=force, on_step=on_step)
+    if not is_main_process():
+        return
     if json:
         print_json({"model": str(out), "labels": quality["labels"]})
     else:

@@ -135,6 +135,12 @@ def test_the_same_sequence_under_two_subjects(tmp_path: Path, oscar: Callable[..
     assert data.static() == [{"age": "7"}, {}]
 
 
+def test_a_contradiction_between_two_files(tmp_path: Path, oscar: Callable[..., Any]) -> None:
+    (tmp_path / "a.csv").write_text("id,t,code,subject_id\ns,0,A,v1\ns,1,A,v1\n")
+    (tmp_path / "b.csv").write_text("id,t,code,subject_id\ns,2,A,v2\n")
+    oscar("import", tmp_path / "a.csv", tmp_path / "b.csv", "--out", tmp_path / "out").refused("b.csv: row 1,", '"v2"')
+
+
 def test_a_sequence_without_a_subject(tmp_path: Path, oscar: Callable[..., Any]) -> None:
     file = tmp_path / "a.csv"
     file.write_text("id,t,code,subject_id\ns,0,A,v1\nq,1,B,\n")

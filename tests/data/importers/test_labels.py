@@ -205,3 +205,12 @@ def test_gap_needs_label_times(tmp_path: Path) -> None:
         import_tables(files, tmp_path / "out", ImportOptions(labels=table, gap=1))
     with pytest.raises(UsageError, match="--gap: expected together with --labels"):
         ImportOptions(gap=1)
+
+
+def test_label_times_on_a_clock_of_timestamps(tmp_path: Path) -> None:
+    events = [["id", "t", "code"], *(["s0", f"2024-01-01T00:0{m}:00", f"E{m}"] for m in range(4))]
+    files = [write(tmp_path / "events.csv", events)]
+    table = write(tmp_path / "labels.csv", [["id", "label", "label_time"], ["s0", "y", "2024-01-01T01:03:00+01:00"]])
+    import_tables(files, tmp_path / "out", ImportOptions(labels=table, gap=120))
+    assert labels_of(tmp_path / "out") == {"s0": [("y", 180.0)]}
+    assert read_dataset(tmp_path / "out").events_of(0) == ["E0", "E1"]

@@ -36,10 +36,8 @@ class Assembled:
 def assemble(group: Group) -> Assembled:
     """Sequences from the rows of one partition."""
     group, problems = clean(group)
-    times = group.events["time"].to_numpy()
-    order = np.lexsort((times, group.codes))
-    keep = ~_too_late(group)[order]
-    order = order[keep]
+    keep = ~_too_late(group)[group.order]
+    order = group.order[keep]
     lengths = np.bincount(group.codes[order], minlength=len(group.ids))
     alive = lengths > 0
     firsts = _first_ordinals(group)
@@ -94,10 +92,10 @@ def _table(group: Group, order: Int64, lengths: Int64, alive: Mask) -> pa.Table:
     for name in roles.channels:
         values = group.events[f"channel:{name}"].combine_chunks().take(rows)
         columns[name] = pa.ListArray.from_arrays(offsets, values)
-    static = [item for item in group.attributes() if item[0].key.startswith("static:")]
+    static = [key for key in group.values if key.startswith("static:")]
     if static:
-        keys = [item.key.removeprefix("static:") for item, _ in static]
-        columns["static"] = static_maps(keys, [group.attribute(*item)[0].filter(pa.array(alive)) for item in static])
+        known = [group.values[key][0].filter(pa.array(alive)) for key in static]
+        columns["static"] = static_maps([key.removeprefix("static:") for key in static], known)
     columns["labels"], label_times = _labels(group, alive)
     if label_roles is not None and label_roles.time is not None:
         columns["label_times"] = label_times
@@ -111,10 +109,7 @@ def _offsets(lengths: npt.NDArray[np.int64]) -> pa.Array:
 
 
 def _subjects(group: Group) -> pa.Array:
-    for item, in_labels in group.attributes():
-        if item.key == "subject":
-            return group.attribute(item, in_labels)[0]
-    return group.ids
+    return group.values["subject"][0] if "subject" in group.values else group.ids
 
 
 def _starts(group: Group) -> pa.Array:

@@ -77,19 +77,20 @@ class Group:
         return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), np.int64)
 
     @cached_property
+    def order(self) -> Int64:
+        """The event rows by sequence, then by time; ties keep the order of the files."""
+        return np.lexsort((self.events["time"].to_numpy(), self.codes))
+
+    @cached_property
     def first_times(self) -> npt.NDArray[Any]:
         """The earliest time of each sequence, in the clock's unit."""
-        times = self.events["time"].to_numpy()
-        order = np.lexsort((times, self.codes))
-        return np.asarray(times[order[np.searchsorted(self.codes[order], np.arange(len(self.ids)))]])
+        first = self.order[np.searchsorted(self.codes[self.order], np.arange(len(self.ids)))]
+        return np.asarray(self.events["time"].to_numpy()[first])
 
     @cached_property
     def starts(self) -> pa.Array | None:
         """The given start of each sequence; None when no start column was named."""
-        for item, in_labels in self.attributes():
-            if item.key == "start":
-                return self.attribute(item, in_labels)[0]
-        return None
+        return self.values["start"][0] if "start" in self.values else None
 
     @cached_property
     def origins(self) -> npt.NDArray[Any]:
@@ -104,8 +105,12 @@ class Group:
         here = [(item, False) for item in self.plan.roles.attributes]
         return here + [(item, True) for item in (self.plan.label_roles.attributes if self.plan.label_roles else ())]
 
-    def attribute(self, item: Attribute, in_labels: bool) -> tuple[pa.Array, Mask]:
-        """The first value of each sequence (null = none), and the rows that say something else."""
+    @cached_property
+    def values(self) -> dict[str, tuple[pa.Array, Mask]]:
+        """For each attribute the first value of each sequence (null = none), and the rows that say something else."""
+        return {item.key: self._values(item, in_labels) for item, in_labels in self.attributes()}
+
+    def _values(self, item: Attribute, in_labels: bool) -> tuple[pa.Array, Mask]:
         table, codes = (self.labels, self.label_codes) if in_labels else (self.events, self.codes)
         if table is None:
             return pa.nulls(len(self.ids), pa.timestamp("us", "UTC") if item.key == "start" else pa.string()), codes > 0
@@ -148,7 +153,7 @@ def _problems(group: Group) -> list[Problem]:
 def _contradictions(group: Group) -> list[Problem]:
     found = []
     for item, in_labels in group.attributes():
-        value, other = group.attribute(item, in_labels)
+        value, other = group.values[item.key]
         table, codes = (group.labels, group.label_codes) if in_labels else (group.events, group.codes)
         for row in np.flatnonzero(other).tolist():
             assert table is not None
@@ -160,14 +165,14 @@ def _contradictions(group: Group) -> list[Problem]:
 
 
 def _without_subject(group: Group) -> list[Problem]:
+    if "subject" not in group.values:
+        return []
+    (column,) = (item.column for item, _ in group.attributes() if item.key == "subject")
+    lacking = mask_of(group.values["subject"][0].is_null())
     found = []
-    for item, in_labels in group.attributes():
-        if item.key != "subject":
-            continue
-        lacking = mask_of(group.attribute(item, in_labels)[0].is_null())
-        for row in np.flatnonzero(lacking[group.codes]).tolist():
-            problem = f"expected a subject for sequence {shown(group.events['id'][row].as_py())}, got nothing"
-            found.append(Problem(False, group.events["ordinal"][row].as_py(), item.column, problem, ""))
+    for row in np.flatnonzero(lacking[group.codes]).tolist():
+        problem = f"expected a subject for sequence {shown(group.events['id'][row].as_py())}, got nothing"
+        found.append(Problem(False, group.events["ordinal"][row].as_py(), column, problem, ""))
     return found
 
 

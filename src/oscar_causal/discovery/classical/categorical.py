@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import special
 
 from oscar_causal.discovery.classical.ci_tests import Associations, Statistic, table_associations
 from oscar_causal.errors import DataError
@@ -52,6 +53,11 @@ class CategoricalTable:
             parts.append(table_associations(chosen, counts, statistic))
         return _join(parts)
 
+    def entropies(self, columns: Int64) -> npt.NDArray[np.float64]:
+        """Entropy of each column in nats."""
+        shares = [np.bincount(self._codes[:, column]) / self.n_rows for column in columns]
+        return np.array([-np.sum(special.xlogy(share, share)) for share in shares])
+
     def _strata(self, given: Sequence[int]) -> tuple[Int64, int]:
         strata, size = np.zeros(self.n_rows, np.int64), 1
         for column in given:
@@ -66,5 +72,9 @@ def _join(parts: Sequence[Associations]) -> Associations:
     if not parts:
         none = np.zeros(0, np.int64)
         return Associations(none, np.zeros(0), none, none)
-    names = ("candidates", "statistic", "dof", "rows")
-    return Associations(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
+    return Associations(
+        np.concatenate([part.candidates for part in parts]),
+        np.concatenate([part.statistic for part in parts]),
+        np.concatenate([part.dof for part in parts]),
+        np.concatenate([part.rows for part in parts]),
+    )

@@ -47,7 +47,7 @@ class TestConfig:
     exact: bool = True
     """Binary tables: a rejection that rests on expected counts below 5 must also stand under the exact law."""
     max_given: int = 3
-    """Largest conditioning set where an algorithm searches subsets (not IAMB, which conditions on the whole boundary)."""
+    """Largest conditioning set where an algorithm searches subsets. IAMB does not: it takes the whole boundary."""
 
     def __post_init__(self) -> None:
         if not 0 < self.alpha < 1:
@@ -66,8 +66,8 @@ class TestConfig:
 class Cells:
     """Sufficient statistics of binary tests: one 2 × 2 table for each (candidate, stratum) that can tell something.
 
-    `owner` indexes the candidates; `n` rows in the stratum, `n_x` with the candidate, `n_y` with the target, `n_xy` with
-    both. Tables with an empty margin are left out: they carry no information and no degree of freedom.
+    `owner` indexes the candidates; `n` rows in the stratum, `n_x` with the candidate, `n_y` with the target, `n_xy`
+    with both. Tables with an empty margin are left out: they carry no information and no degree of freedom.
     """
 
     owner: Int64
@@ -135,12 +135,16 @@ def binary_associations(candidates: Int64, cells: Cells, statistic: Statistic, x
     size = len(candidates)
     return Associations(
         candidates,
-        np.bincount(cells.owner, values, size),
+        _sums(cells.owner, values, size),
         np.bincount(cells.owner, minlength=size),
         np.bincount(cells.owner, cells.n, size).astype(np.int64),
         cells,
-        np.bincount(cells.owner, largest_of_cells(cells, statistic, xlogx), size),
+        _sums(cells.owner, largest_of_cells(cells, statistic, xlogx), size),
     )
+
+
+def _sums(owner: Int64, values: Float64, size: int) -> Float64:
+    return np.asarray(np.bincount(owner, values, size), np.float64)
 
 
 def table_associations(candidates: Int64, counts: Int64, statistic: Statistic) -> Associations:
@@ -172,9 +176,9 @@ def largest_of_cells(cells: Cells, statistic: Statistic, xlogx: Float64) -> Floa
 def attainable_family(largest: Float64, alpha: float) -> int:
     """Number of tests to correct for when some could not have rejected whatever came (Tarone 1990).
 
-    `largest` holds the largest value each test's statistic could have taken given its margins, one degree of freedom. The
-    answer is the smallest k with at most k tests able to reach alpha / k; correcting for k instead of all tests keeps the
-    family-wise error at alpha, as long as only those tests may reject.
+    `largest` holds the largest value each test's statistic could have taken given its margins, compared with one degree
+    of freedom. The answer is the smallest k with at most k tests able to reach alpha / k; correcting for k instead of
+    all tests keeps the family-wise error at alpha, as long as only those tests may reject.
 
     >>> attainable_family(np.array([50.0, 40.0, 3.0, 3.0, 3.0, 3.0]), 0.01)
     2

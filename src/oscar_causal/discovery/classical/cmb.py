@@ -37,9 +37,11 @@ class _Identities:
 
     def settle(self) -> None:
         """Whoever stands apart from a parent is a child."""
-        for x, y in [pair for x, y in self.apart for pair in ((x, y), (y, x))]:
+        for x, y in self.apart:
             if self.roles.get(x) == "parent":
                 self.roles.setdefault(y, "child")
+            if self.roles.get(y) == "parent":
+                self.roles.setdefault(x, "child")
 
 
 def cmb(tester: Tester, target: int, *, outcome: bool = False) -> Found:

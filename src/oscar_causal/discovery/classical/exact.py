@@ -1,8 +1,8 @@
 """The exact law of G² and χ² on binary data: what the tests say where counts are too small for the χ² law.
 
 The χ² law errs both ways. It calls three coincidences in sixty rows one in a million (G² = 23.8, p = 1e-6) where the
-truth is 3e-5; over 29,100 candidates that is thirty times the stated error rate. And it charges a full degree of freedom
-for a stratum where the candidate is hardly ever expected, which hides real causes of rare labels.
+truth is 3e-5; over 29,100 candidates that is thirty times the stated error rate. And it charges a full degree of
+freedom for a stratum where the candidate is hardly ever expected, which hides real causes of rare labels.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def exact_p_value(cells: Cells, statistic: Statistic, *, bins: int = 1024) -> fl
     """P(statistic ≥ observed) given all margins: each 2 × 2 table hypergeometric, tables independent.
 
     This is the law of the statistic when the target is permuted inside the strata, so the p-value is valid whatever the
-    counts. `cells` are the tables of one candidate. The sum over tables is convolved on a grid of about `bins` steps up to
-    the observed value; each table's value is rounded to the nearest step, the observed one alike.
+    counts. `cells` are the tables of one candidate. The sum over tables is convolved on a grid of about `bins` steps up
+    to the observed value; each table's value is rounded to the nearest step, the observed one alike.
 
     >>> one = Cells(*(np.array([v]) for v in (0, 60, 3, 3, 3)))
     >>> f"{exact_p_value(one, 'g2'):.2e}"  # 1 / (60 choose 3)
@@ -49,7 +49,8 @@ def exact_p_value(cells: Cells, statistic: Statistic, *, bins: int = 1024) -> fl
     law = np.zeros(top + 1)  # the last step holds everything at or beyond the observed value
     law[0] = 1.0
     for begin, end in zip(offsets[:-1], offsets[1:], strict=True):
-        law = _law_of_sum(law, np.bincount(np.minimum(steps[begin:end], top), probs[begin:end], top + 1))
+        one = np.bincount(np.minimum(steps[begin:end], top), probs[begin:end], top + 1)
+        law = _law_of_sum(law, np.asarray(one, np.float64))
     return float(min(law[-1], 1.0))
 
 

@@ -1,9 +1,11 @@
 """MB-by-MB: learn the structure around a target one Markov boundary at a time, until its edges have directions.
 
-Wang, Zhou, Zhao and Geng, "Discovering and orienting the edges connected to a target variable in a DAG via a sequential
-local learning approach", Computational Statistics & Data Analysis 77, 2014. Markov boundaries come from IAMB; the structure
-inside one is a small PC search: an edge stays where no set of other members separates its ends. A target known to be an
-*outcome* (it comes last and causes nothing in the table) needs no search for directions: its neighbours are parents.
+Wang, Zhou, Zhao and Geng, "Discovering and orienting the edges connected to a target variable in a DAG via a
+sequential local learning approach", Computational Statistics & Data Analysis 77, 2014. Markov boundaries come from
+IAMB; the structure inside one is a small PC search: an edge stays where no set of other members separates its ends.
+
+A target known to be an *outcome* (it comes last and causes nothing in the table) needs no search for directions: its
+neighbours are parents.
 """
 
 from __future__ import annotations
@@ -74,8 +76,8 @@ def _learn_around(tester: Tester, x: int, boundary: list[int], graph: PartialGra
                 graph.direct(x, child)
                 graph.direct(spouse, child)
     for one, other in combinations(neighbours, 2):
-        separator = separating_set(tester, one, other, [y for y in boundary if y not in (one, other)])
-        if separator is not None and tester.related(one, other, (*separator, x)):
+        found = separating_set(tester, one, other, [y for y in boundary if y not in (one, other)])
+        if found is not None and tester.related(one, other, (*found, x)):
             graph.direct(one, x)
             graph.direct(other, x)
 

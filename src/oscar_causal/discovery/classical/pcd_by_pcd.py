@@ -2,9 +2,11 @@
 directions.
 
 Yin, Zhou, Wang, He, Zheng and Geng, "Partial orientation and local structural learning of causal networks for
-prediction", JMLR Workshop and Conference Proceedings 3, 2008. The PCD set of a variable comes from the max-min search; an
-edge needs both ends in each other's set, which sends the mere descendants away. A target known to be an *outcome* (it
-comes last and causes nothing in the table) has neither descendants nor children: its own set is the answer, all parents.
+prediction", JMLR Workshop and Conference Proceedings 3, 2008. The PCD set of a variable comes from the max-min search;
+an edge needs both ends in each other's set, which sends the mere descendants away.
+
+A target known to be an *outcome* (it comes last and causes nothing in the table) has neither descendants nor children:
+its own set is the answer, all parents.
 """
 
 from __future__ import annotations

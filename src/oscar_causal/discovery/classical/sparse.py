@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oscar_causal.data.sequences import ragged_offsets, ragged_positions
+from oscar_causal.data.sequences import ragged_positions
 from oscar_causal.discovery.classical.ci_tests import (
     Associations,
     Cells,
@@ -52,7 +52,9 @@ class _Strata:
 class SparseTable:
     """A 0/1 table by rows and by columns. Made by `sparse_table`, or opened from a folder shared between processes."""
 
-    def __init__(self, by_row: tuple[Any, Any], by_column: tuple[Any, Any], names: Sequence[str], n_events: int) -> None:
+    def __init__(
+        self, by_row: tuple[Any, Any], by_column: tuple[Any, Any], names: Sequence[str], n_events: int
+    ) -> None:
         self.names = tuple(names)
         self.n_events = n_events
         self.row_offsets, self.columns = by_row
@@ -83,6 +85,21 @@ class SparseTable:
         few = int(self.totals[candidates].sum()) * 4 < len(self.columns)
         counts = self._count_by_column if few else self._count_by_row
         return counts(strata, with_y, candidates)
+
+    def strata_of(self, target: int, x: int, given: Sequence[int]) -> tuple[Int64, Int64, Int64, Int64]:
+        """Rows of every stratum of `given`, and those with x, with the target, with both: four arrays (strata,)."""
+        with_y = np.zeros(self.n_rows, bool)
+        with_y[self.rows_of(target)] = True
+        strata = self._strata(given, with_y)
+        rows = self.rows_of(x)
+        size = len(strata.n)
+        n_x = np.bincount(strata.of_row[rows], minlength=size)
+        return strata.n, n_x, strata.n_y, np.bincount(strata.of_row[rows[with_y[rows]]], minlength=size)
+
+    def entropies(self, columns: Int64) -> npt.NDArray[np.float64]:
+        """Entropy of each column in nats."""
+        n, ones = self.n_rows, self.totals[columns]
+        return np.asarray((self.xlogx[n] - self.xlogx[ones] - self.xlogx[n - ones]) / n, np.float64)
 
     def save(self, folder: Path) -> None:
         """Write the arrays as plain .npy files, to be opened by other processes without a copy."""
@@ -169,7 +186,9 @@ _ARRAYS = ("row_offsets", "columns", "column_offsets", "rows")
 _NONE = np.zeros(0, np.int64)
 
 
-def sparse_table(rows: Int64, columns: Int64, shape: tuple[int, int], names: Sequence[str], n_events: int) -> SparseTable:
+def sparse_table(
+    rows: Int64, columns: Int64, shape: tuple[int, int], names: Sequence[str], n_events: int
+) -> SparseTable:
     """A table from the places of its ones (repeats count once)."""
     if len(names) != shape[1]:
         raise DataError(f"table: expected one name for each of {shape[1]} columns, got {len(names)}")

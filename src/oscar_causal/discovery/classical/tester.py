@@ -1,4 +1,4 @@
-"""The one thing the algorithms talk to: it tests, corrects for the number of tests, counts them, and watches the clock."""
+"""What the algorithms talk to: it tests, corrects for the number of tests, counts them, and watches the clock."""
 
 from __future__ import annotations
 
@@ -39,6 +39,9 @@ class Table(Protocol):
 
     def associations(self, target: int, given: Sequence[int], candidates: Int64, statistic: Statistic) -> Associations:
         """Test every candidate against `target` inside the strata of `given`."""
+
+    def entropies(self, columns: Int64) -> Float64:
+        """Entropy of each column in nats."""
 
 
 class OutOfTime(Exception):
@@ -112,9 +115,7 @@ class Tester:
         """Which candidates were found to tell nothing more about the target than the set does? See `ask`."""
         return self.ask(target, given, candidates)[0]
 
-    def ask(
-        self, target: int, given: Sequence[int], candidates: Sequence[int]
-    ) -> tuple[list[int], dict[int, float]]:
+    def ask(self, target: int, given: Sequence[int], candidates: Sequence[int]) -> tuple[list[int], dict[int, float]]:
         """The candidates that the set separates from the target, and the strength of all of them (-ln p, χ² law).
 
         Each is a question of its own. Those with too few rows to ask are not separated: no answer is not a "no".

@@ -1,0 +1,120 @@
+"""`check`: a model or its folds against a dataset, on subjects that were not seen in training where there are any."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oscar_causal.data.batches import Encoded
+from oscar_causal.data.folders import write_json
+from oscar_causal.data.sequences import Dataset, Int64
+from oscar_causal.density.assumptions import Evidence, survey
+from oscar_causal.density.folds import MEAN, ModelSet, load_models
+from oscar_causal.density.quality import (
+    Float64,
+    Judged,
+    assess,
+    calibrated,
+    hide_short,
+    logits_at,
+    prefix_positions,
+    quality_content,
+)
+from oscar_causal.errors import UsageError
+
+
+@dataclass(frozen=True)
+class _Chosen:
+    """Which sequences the model is judged on, and by which of its folds."""
+
+    rows: Int64
+    routes: Int64
+    unseen: bool
+    told: str
+
+
+def check(
+    model: Path | str, dataset: Dataset, *, update: bool = False, device: str = "cpu", with_assumptions: bool = True
+) -> dict[str, Any]:
+    """Judge a model folder on a dataset: the figures of `quality.json`, labels not to trust, assumptions.
+
+    Sequences of subjects seen in training are left out; when nothing is left all are used and `unseen` is false. Folds
+    are judged together, each sequence by a fold that never saw its subject. The stored calibration is used as it is.
+    `update` rewrites `quality.json` (of each fold, on the sequences that fold never saw).
+    """
+    models = load_models(model, device=device)
+    encoded = models.models[0].encode(dataset)
+    chosen = _choose(models, dataset)
+    if update and not chosen.unseen:
+        raise UsageError("--update: every subject was seen in training; figures on seen subjects must not be stored")
+    judged = _judge(models, encoded, chosen)
+    found = quality_content(judged, models.vocabulary.labels, None, evaluated_on=chosen.told)
+    for name in ("kind", "format_version", "calibration"):
+        del found[name]
+    found |= {
+        "unseen": chosen.unseen,
+        "folds": None if models.seed is None else len(models.models),
+        "unknown_labels": sorted(set(dataset.label_names) - set(models.vocabulary.labels)),
+        "not_trusted": {name: row["reason"] for name, row in found["per_label"].items() if not row["trusted"]},
+        "updated": [],
+    }
+    if with_assumptions:
+        evidence = Evidence(models, dataset, encoded, chosen.rows, chosen.routes, judged)
+        found["assumptions"] = [finding.to_json() for finding in survey(evidence)]
+    if update:
+        found["updated"] = _update(Path(model), models, dataset)
+    return found
+
+
+def _choose(models: ModelSet, dataset: Dataset) -> _Chosen:
+    labelled = np.flatnonzero(dataset.labelled)
+    if not len(labelled):
+        raise UsageError("check: expected at least one sequence with labels (or with none observed), found none")
+    routes = models.routes(dataset.subject_ids)
+    new = labelled[~models.seen_in_training(dataset.subject_ids)[labelled]]
+    if not len(new):
+        told = f"all {len(labelled):,} labelled sequences: every subject was seen in training, the figures flatter"
+        return _Chosen(labelled, routes[labelled], False, told)
+    told = f"{len(new):,} sequences of subjects not seen in training"
+    if models.seed is not None:
+        mean = int((routes[new] == MEAN).sum())
+        told = f"{len(new):,} sequences, each judged by a fold that never saw its subject ({mean:,} by all folds)"
+    return _Chosen(new, routes[new], True, told)
+
+
+def _judge(models: ModelSet, encoded: Encoded, chosen: _Chosen) -> Judged:
+    rows = chosen.rows
+    prefixes, positions = prefix_positions(encoded, rows, models.min_context)
+    few = len(positions)
+    whole = _probs(models, encoded, rows, chosen.routes, encoded.events.lengths[rows][:, None])[:, 0]
+    early = _probs(models, encoded, rows[:few], chosen.routes[:few], positions)
+    truth = encoded.labels.take(rows).indicator(len(models.vocabulary.labels))
+    return Judged(whole, truth, prefixes, hide_short(early, encoded, rows, prefixes))
+
+
+def _probs(models: ModelSet, encoded: Encoded, rows: Int64, routes: Int64, positions: Int64) -> Float64:
+    """Calibrated probabilities (S, P, Y), each sequence by its own model, new subjects by the mean over folds."""
+    result = np.empty((*positions.shape, len(models.vocabulary.labels)))
+    for route in np.unique(routes):
+        mine = np.flatnonzero(routes == route)
+        group = models.models if route == MEAN else (models.models[route],)
+        parts = [calibrated(logits_at(m, encoded, rows[mine], positions[mine]), m.calibration) for m in group]
+        result[mine] = np.mean(parts, axis=0)
+    return result
+
+
+def _update(folder: Path, models: ModelSet, dataset: Dataset) -> list[str]:
+    """Rewrite `quality.json` of the model or of each fold; returns the files."""
+    routes, seen = models.routes(dataset.subject_ids), models.seen_in_training(dataset.subject_ids)
+    written = []
+    for index, model in enumerate(models.models):
+        place = folder if models.seed is None else folder / f"fold-{index}"
+        part = dataset.take(np.flatnonzero(dataset.labelled & ~seen & np.isin(routes, [index, MEAN])))
+        if len(part):
+            told = f"{len(part):,} sequences of subjects not seen in training"
+            write_json(place / "quality.json", assess(model, model.encode(part), evaluated_on=told))
+            written.append(str(place / "quality.json"))
+    return written

@@ -1,0 +1,140 @@
+"""The folder of an unfinished training run: one run at a time, resumable, gone when there is nothing to go on from.
+
+Under torchrun the main process keeps the folder; the others only write nothing and wait.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import torch
+
+from oscar_causal.data.folders import check_format, exclusive, move_into_place, read_json, refuse_existing, write_json
+from oscar_causal.errors import FolderError, OscarError, UsageError
+
+LOCK, PLAN = "lock", "plan.json"
+
+
+@contextmanager
+def training_folder(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> Iterator[Path]:
+    """Yield `<out>.partial`, which becomes `out` when the block ends without an exception.
+
+    An interrupted block leaves the folder when there is a checkpoint or a finished fold in it, else nothing. `plan`
+    says what the run is; going on with another plan is an error.
+    """
+    partial = partial_of(out)
+    lock = _everywhere(lambda: _take(out, plan, resume=resume, force=force))
+    try:
+        yield partial
+        _wait()
+        if is_main_process():
+            for name in (LOCK, PLAN):
+                (partial / name).unlink(missing_ok=True)
+            move_into_place(partial, out, force=force)
+        _wait()
+    except OSError as error:
+        raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
+    finally:
+        if lock is not None:
+            if not unfinished(out):
+                shutil.rmtree(partial, ignore_errors=True)
+            lock.close()
+
+
+def partial_of(out: Path) -> Path:
+    """Where a run that will become `out` does its work."""
+    return out.with_name(f"{out.name}.partial")
+
+
+def unfinished(out: Path) -> bool:
+    """Is there a run to go on from: a checkpoint, or a finished fold?"""
+    partial = partial_of(out)
+    return any(
+        next(partial.glob(pattern), None) is not None
+        for pattern in ("checkpoint-*[0-9]", "fold-*/checkpoint-*[0-9]", "fold-*/README.md")
+    )
+
+
+def is_main_process() -> bool:
+    """Does this process write the files?"""
+    from accelerate import PartialState
+
+    return bool(PartialState().is_main_process)
+
+
+def _take(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> IO[str]:
+    """Lock the folder and see that it is free or holds the same run."""
+    refuse_existing(out, force=force)
+    partial = partial_of(out)
+    try:
+        partial.mkdir(parents=True, exist_ok=True)
+        lock = exclusive(partial / LOCK, what="training")
+    except OSError as error:
+        raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
+    try:
+        if not unfinished(out):
+            _empty(partial)
+            write_json(partial / PLAN, {"kind": "training", "format_version": 1, **plan})
+        elif not resume:
+            raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or remove it")
+        else:
+            _compare(partial / PLAN, plan)
+    except OscarError:
+        lock.close()
+        raise
+    return lock
+
+
+def _compare(path: Path, plan: Mapping[str, Any]) -> None:
+    found = read_json(path)
+    check_format(found, path, kind="training", newest=1)
+    if found.get("dataset") != plan["dataset"]:
+        raise UsageError("--resume: the unfinished run was on another dataset")
+    if found.get("folds") != plan["folds"]:
+        raise UsageError(f"--resume: the unfinished run has folds {found.get('folds')}, got {plan['folds']}")
+    config = found.get("config")
+    old: Mapping[str, Any] = config if isinstance(config, dict) else {}
+    changed = [key for key, value in plan["config"].items() if old.get(key) != value]
+    if changed:
+        raise UsageError(f"--resume: the unfinished run was made with another setting of {', '.join(changed)}")
+
+
+def _empty(partial: Path) -> None:
+    """Remove what a killed run left without getting anywhere."""
+    for path in partial.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != LOCK:
+            path.unlink()
+
+
+def _everywhere(take: Any) -> IO[str] | None:
+    """Let the main process act; when it refuses, all processes stop."""
+    from accelerate import PartialState
+
+    state = PartialState()
+    refusal: OscarError | None = None
+    lock: IO[str] | None = None
+    if state.is_main_process:
+        try:
+            lock = take()
+        except OscarError as error:
+            refusal = error
+    if state.num_processes > 1:
+        flag = torch.tensor([float(refusal is not None)], device=state.device)
+        torch.distributed.broadcast(flag, 0)
+        if refusal is None and bool(flag.item()):
+            raise UsageError("training: the main process refused; see its message")
+    if refusal is not None:
+        raise refusal
+    return lock
+
+
+def _wait() -> None:
+    from accelerate import PartialState
+
+    PartialState().wait_for_everyone()

@@ -1,0 +1,78 @@
+"""`oscar check`: is this model oracle enough, which labels not to trust, and how do the assumptions stand?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oscar_causal.verbs.output import Json, print_json, print_lines, print_table
+
+SHOWN_LABELS = 20
+
+
+def run(
+    model: Annotated[Path, typer.Argument(help="Model folder, plain or with folds.")],
+    dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
+    update: Annotated[bool, typer.Option("--update", help="Store the figures in the model's quality.json.")] = False,
+    json: Json = False,
+) -> None:
+    """Judge a model on sequences it has not seen: scores, calibration, labels not to trust, assumptions."""
+    import torch
+
+    from oscar_causal.data.sequences import read_dataset
+    from oscar_causal.density.checking import check
+
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    found = check(model, read_dataset(dataset), update=update, device=device)
+    if json:
+        print_json({"model": str(model), "dataset": str(dataset), **found})
+        return
+    _show(found)
+
+
+def _show(found: dict[str, Any]) -> None:
+    labels = found["labels"]
+    print_lines([f"evaluated on {found['evaluated_on']}"])
+    averages = ("micro", "macro", "weighted")
+    rows = [(name, *(labels[name][key] for key in ("precision", "recall", "f1"))) for name in averages]
+    print_table(("labels", "precision", "recall", "F1"), rows)
+    print_lines([f"mean average precision {_number(labels['mean_average_precision'])}, ECE {labels['ece']:.4f}"])
+    table = [
+        (f"{row['from']:.1f}-{row['to']:.1f}", row["count"], row["predicted"], row["observed"])
+        for row in found["reliability"]
+    ]
+    print_table(("probability", "pairs", "mean predicted", "observed"), table, title="reliability")
+    if found["by_prefix"]:
+        rows = [
+            (row["events"], row["sequences"], row["micro"]["f1"], row["macro"]["f1"], row["weighted"]["f1"], row["ece"])
+            for row in found["by_prefix"]
+        ]
+        columns = ("first events", "sequences", "micro F1", "macro F1", "weighted F1", "ECE")
+        print_table(columns, rows, title="after a prefix")
+    _show_doubts(found)
+    print_lines(["assumptions:"])
+    for item in found["assumptions"]:
+        print_lines([_line(f"- {item['assumption']} {item['name']}: {item['verdict']}. {item['text']}")])
+    print_lines(f"rewritten: {path}" for path in found["updated"])
+
+
+def _show_doubts(found: dict[str, Any]) -> None:
+    doubts, every = found["not_trusted"], len(found["per_label"])
+    print_lines([f"{every - len(doubts)} of {every} labels can be judged" + ("; not to be trusted:" if doubts else "")])
+    shown = list(doubts.items())[:SHOWN_LABELS]
+    print_lines(_line(f"- {name}: {reason}") for name, reason in shown)
+    if len(doubts) > len(shown):
+        print_lines([f"- and {len(doubts) - len(shown):,} more (--json lists all)"])
+    if found["unknown_labels"]:
+        print_lines([f"{len(found['unknown_labels']):,} labels of the dataset are unknown to the model"])
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"
+
+
+def _line(text: str) -> str:
+    """One line, whatever the names in it hold."""
+    return " ".join(text.split())

@@ -1,0 +1,115 @@
+"""A training step's targets against a literal reading, sequence by sequence; padded and packed losses agree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+
+from oscar_causal.data.batches import Encoded, encode
+from oscar_causal.data.sequences import from_records
+from oscar_causal.data.vocabulary import build_vocabulary
+from oscar_causal.density import transformer
+from oscar_causal.density.objective import Objective, make_step
+from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.transformer import Network
+
+CONFIG = TrainConfig(min_context=3, max_length=8, prefix_weight=0.5)
+
+
+@pytest.fixture(scope="module")
+def encoded() -> Encoded:
+    """Lengths 1 to 11 (the longest are cut), ties, unlabelled ones, labels with and without a time."""
+    rng = np.random.default_rng(5)
+    records = []
+    for i, length in enumerate([1, 2, 5, 11, 8, 4, 3]):
+        labels = None if i == 2 else [["u"], ["v", "w"], [], ["w"]][i % 4]
+        records.append(
+            {
+                "sequence_id": str(i),
+                "events": rng.choice(list("ABCDE"), length).tolist(),
+                "times": np.cumsum(rng.integers(0, 3, length)).astype(float).tolist(),
+                "labels": labels,
+                "label_times": None if labels is None else [None if i == 3 else 20.0 + j for j in range(len(labels))],
+            }
+        )
+    data = from_records(records)
+    return encode(data, build_vocabulary(data), max_length=8)
+
+
+@pytest.mark.parametrize("packed", [None, (40, 12)])
+def test_targets_sequence_by_sequence(encoded: Encoded, packed: tuple[int, int] | None) -> None:
+    indices = np.array([3, 0, 2, 6, 1])
+    step = make_step(encoded, indices, CONFIG, 3, packed=packed)
+    ids = step.tokens.event_ids.numpy().reshape(-1)
+    width = int(encoded.events.lengths[indices].max()) + 1
+    starts = [width * k for k in range(5)]
+    if packed is not None:
+        starts = np.concatenate([[0], np.cumsum(encoded.events.lengths[indices] + 1)])[:-1].tolist()
+    used = np.zeros(len(ids), bool)
+    for k, (start, index) in enumerate(zip(starts, indices, strict=True)):
+        events, length = encoded.events[index], len(encoded.events[index])
+        times = encoded.times[encoded.events.offsets[index] : encoded.events.offsets[index + 1]]
+        for at in range(length + 1):
+            token = start + at
+            used[token] = True
+            assert step.next_ids[token] == (events[at] if at < length else -1)
+            gap = times[at] - times[at - 1] if 0 < at < length else 0.0
+            assert float(step.next_gaps[token]) == pytest.approx(gap)
+            weight = 0.0
+            if encoded.labelled[index] and at == length:
+                weight = 1.0
+            elif encoded.labelled[index] and at >= 3:
+                weight = 0.5 / (length - 3)
+            assert float(step.label_weights[token]) == pytest.approx(weight)
+            assert step.owners[token] == k
+            outcome = encoded.outcome_times[index]
+            known = weight > 0 and np.isfinite(outcome)
+            assert float(step.outcome_weights[token]) == pytest.approx(weight if known else 0.0)
+            if known:
+                now = times[at - 1]
+                assert float(step.outcome_gaps[token]) == pytest.approx(max(outcome - now, 0))
+        assert set(np.flatnonzero(step.targets[k])) == set(encoded.labels[index].tolist())
+    assert (step.next_ids[~used] == -1).all()
+    assert not step.label_weights[~used].any()
+    assert not step.outcome_weights[~used].any()
+
+
+def runs_apart(
+    query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, bounds: torch.Tensor, _: int
+) -> torch.Tensor:
+    parts = []
+    for begin, end in zip(bounds.tolist(), bounds.tolist()[1:], strict=False):
+        part = (x[begin:end].transpose(0, 1) for x in (query, key, value))
+        parts.append(F.scaled_dot_product_attention(*part, is_causal=True).transpose(0, 1))
+    return torch.cat(parts)
+
+
+def gradients(network: Network, run: Callable[[], torch.Tensor]) -> tuple[float, torch.Tensor]:
+    network.zero_grad()
+    loss = run()
+    loss.backward()
+    return float(loss), torch.cat([p.grad.reshape(-1) for p in network.parameters() if p.grad is not None])
+
+
+def test_padded_packed_and_shards_give_one_loss(encoded: Encoded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transformer, "packed_attention", runs_apart)
+    torch.manual_seed(0)
+    network = Network(CONFIG.network(events=8, labels=3, channels=0))
+    objective = Objective(network, CONFIG)
+    indices = np.arange(7)
+
+    def loss(rows: np.ndarray, packed: tuple[int, int] | None) -> torch.Tensor:
+        step = make_step(encoded, rows, CONFIG, 3, packed=packed)
+        event, label = objective(step, torch.tensor(1 / 31), torch.tensor(1 / 6))
+        return event + label
+
+    whole = gradients(network, lambda: loss(indices, None))
+    packed = gradients(network, lambda: loss(indices, (64, 24)))
+    shards = gradients(network, lambda: loss(indices[0::2], None) + loss(indices[1::2], None))
+    for value, grad in (packed, shards):
+        assert value == pytest.approx(whole[0], rel=1e-5)
+        torch.testing.assert_close(grad, whole[1], rtol=1e-3, atol=1e-5)

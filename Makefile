@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format bench clean
+.PHONY: setup demo test check format bench error-rates clean
 
 setup: .venv/.setup-done
 
@@ -29,6 +29,9 @@ format: setup
 
 bench: setup
 	$(BIN)/python scripts/bench_ground.py --out docs/results
+
+error-rates: setup
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/error_rates.py --out docs/results
 
 clean:
 	rm -rf .venv demo-output dist build

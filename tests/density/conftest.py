@@ -50,6 +50,12 @@ def draw_table(process: SolvableProcess, count: int, *, seed: int, first: int = 
 
 
 @pytest.fixture(scope="session")
+def table() -> Callable[..., pa.Table]:
+    """Draw a table from a process."""
+    return draw_table
+
+
+@pytest.fixture(scope="session")
 def draw() -> Callable[..., Dataset]:
     """Draw a dataset from a process."""
     return lambda *words, **options: from_table(draw_table(*words, **options))

@@ -92,7 +92,7 @@ def gradients(network: Network, run: Callable[[], torch.Tensor]) -> tuple[float,
     network.zero_grad()
     loss = run()
     loss.backward()
-    return float(loss), torch.cat([p.grad.reshape(-1) for p in network.parameters() if p.grad is not None])
+    return loss.item(), torch.cat([p.grad.reshape(-1) for p in network.parameters() if p.grad is not None])
 
 
 def test_padded_packed_and_shards_give_one_loss(encoded: Encoded, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Training: the same weights after kill -9 at any moment, the same losses in two processes, stages, densities that learn."""
+"""Training: the same weights after kill -9 at any moment, the same losses in two processes, densities that learn."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,7 @@ CHILD = Path(__file__).with_name("training_child.py")
 
 def child(words: list[str], data: Path, out: Path, config: TrainConfig) -> subprocess.Popen[str]:
     command = [sys.executable, *words, str(CHILD), str(data), str(out), json.dumps(config.to_json())]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "ACCELERATE_USE_CPU": "true"}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
@@ -47,9 +48,10 @@ def same_weights(one: Path, two: Path) -> bool:
 def test_kill_9_then_resume_gives_the_same_bits(
     fleet: Dataset, tiny: TrainConfig, fleet_folder: Path, tmp_path: Path
 ) -> None:
-    config = replace(tiny, steps=60, evaluations=12, checkpoint_seconds=0.0)
+    config = replace(tiny, steps=45, evaluations=9, patience=100, checkpoint_seconds=0.0)
     train(fleet, tmp_path / "whole", config)
-    stop = int(np.random.default_rng().integers(2, 45))  # any moment will do: that is the claim
+    rng = np.random.default_rng()  # any moment will do: that is the claim
+    stop = int(rng.integers(2, 22))
     process = child([], fleet_folder, tmp_path / "killed", config)
     assert process.stdout is not None
     steps = 0
@@ -57,9 +59,10 @@ def test_kill_9_then_resume_gives_the_same_bits(
         steps = json.loads(line)[0]
         if steps >= stop:
             break
+    time.sleep(rng.uniform(0, 0.05))  # in the middle of a step or of a checkpoint
     process.send_signal(signal.SIGKILL)
-    assert process.wait(60) == -signal.SIGKILL, f"killed at step {stop}: {process.stderr.read()}"  # type: ignore[union-attr]
-    process.stdout.close()
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGKILL, f"killed at step {stop}: {err}"
     partial = tmp_path / "killed.partial"
     assert partial.exists(), f"killed at step {stop}"
     assert not (tmp_path / "killed").exists()
@@ -78,6 +81,28 @@ def test_kill_9_then_resume_gives_the_same_bits(
     assert not partial.exists()
     quality = [json.loads((tmp_path / name / "quality.json").read_text()) for name in ("whole", "killed")]
     assert quality[0] == quality[1]
+
+
+def test_the_best_weights_so_far_survive_an_interruption(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
+    """A rate at which training falls apart: the best weights are from before the interruption."""
+    config = replace(
+        tiny, steps=12, evaluations=12, patience=100, checkpoint_seconds=0.0, learning_rate=0.5, warmup=0.9
+    )
+    train(fleet, tmp_path / "whole", config)
+    history = json.loads((tmp_path / "whole" / "training.json").read_text())["history"]
+    losses = [look["held_out_label_loss"] for look in history]
+    assert len(losses) == 12
+    assert np.argmin(losses) < 8
+
+    def stop(step: int, *_: Any) -> None:
+        if step == 10:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(fleet, tmp_path / "cut", config, on_step=stop)
+    train(fleet, tmp_path / "cut", config, resume=True)
+    assert same_weights(tmp_path / "whole", tmp_path / "cut")
+    assert json.loads((tmp_path / "cut" / "training.json").read_text())["history"] == history
 
 
 def test_folds_go_on_too(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
@@ -106,7 +131,10 @@ def test_folds_go_on_too(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> N
 def test_two_processes_follow_the_losses_of_one(
     fleet: Dataset, tiny: TrainConfig, fleet_folder: Path, tmp_path: Path
 ) -> None:
-    config = replace(tiny, steps=50, evaluations=2)
+    """Rounding is all that differs, so the settings must not amplify it: at three times this rate and a quarter of the
+    batch one process drifts as far from itself when its first weights are moved by 1e-7.
+    """
+    config = replace(tiny, steps=50, evaluations=2, batch_tokens=1024, learning_rate=1e-3)
     alone: list[list[float]] = []
     train(
         fleet,
@@ -145,22 +173,22 @@ def test_stages_move_only_their_own_weights(fleet: Dataset, tiny: TrainConfig) -
 
 
 def test_a_trained_density_approaches_the_exact_one(draw: Callable[..., Dataset], tmp_path: Path) -> None:
-    process = example("and")
+    process = example("or")
     config = TrainConfig(
-        steps=120,
+        steps=200,
         batch_tokens=512,
         min_context=1,
         max_length=8,
         evaluations=5,
-        learning_rate=4e-3,
+        learning_rate=1e-2,
     )
     data = draw(process, 4000, seed=7)
     train(data, tmp_path / "trained", config)
     train(data, tmp_path / "untrained", replace(config, steps=1, learning_rate=1e-6))
-    test = draw(process, 200, seed=8, first=10**6)
+    test = draw(process, 100, seed=8, first=10**6)
     trained, untrained = (divergences(load_model(tmp_path / name), process, test) for name in ("trained", "untrained"))
     print(f"event KL {untrained[0]:.4f} -> {trained[0]:.4f}, label KL {untrained[1]:.4f} -> {trained[1]:.4f}")
-    assert trained[0] < untrained[0] / 5
+    assert trained[0] < untrained[0] / 10
     assert trained[1] < untrained[1] / 4
 
 

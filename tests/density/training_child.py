@@ -1,4 +1,4 @@
-"""Started by the training tests as a process of its own (under torchrun, or to be killed): trains and prints the losses.
+"""Started by the training tests as a process of its own (to be killed, or under torchrun): trains, prints the losses.
 
 Arguments: dataset folder, model folder, settings as JSON. Each step prints one line: step, event loss, label loss.
 """

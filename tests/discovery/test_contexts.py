@@ -160,7 +160,7 @@ def test_where_the_law_leaves_nothing_all_other_types_are_equally_likely() -> No
 
 
 def test_where_every_type_is_present_unknown_stands_in() -> None:
-    """A replaced type must be absent, whatever else is replaced with it; no event of the vocabulary could promise that."""
+    """A replaced type must be absent whatever else is replaced; no event of the vocabulary could promise that."""
     law = law_of(np.random.default_rng(4), 3, 5)
     got = without_types(law, np.arange(SPECIAL_IDS, SPECIAL_IDS + 5))
     assert got[:, UNKNOWN_ID].tolist() == [1.0, 1.0, 1.0]

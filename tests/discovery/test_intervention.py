@@ -1,4 +1,4 @@
-"""The intervention estimator through `discover`: what it must find, what it must not, and what it sends to the model."""
+"""The intervention estimator through `discover`: what it finds, what it must not, and what it sends to the model."""
 
 from __future__ import annotations
 
@@ -97,9 +97,13 @@ def test_every_label_gets_its_own_causes(workshop: Any) -> None:
     rules = [[0], [4, 5], [9]]
     answer = lambda present: np.stack([needs(*rule)(present)[:, 0] for rule in rules], axis=1)  # noqa: E731
     model = workshop.response(40, answer, ("x", "y", "z"))
-    data = from_records([{"sequence_id": "s", "events": names(20), "times": list(range(20)), "labels": ["x", "y", "z"]}])
+    data = from_records(
+        [{"sequence_id": "s", "events": names(20), "times": list(range(20)), "labels": ["x", "y", "z"]}]
+    )
     (boundaries,) = discover(model, data, DiscoveryConfig(intervention=InterventionConfig(contexts=128)))
-    assert [(b.label, {f"e{k}" for k in rule} <= set(accepted(b))) for b, rule in zip(boundaries, rules, strict=True)] == [
+    assert [
+        (b.label, {f"e{k}" for k in rule} <= set(accepted(b))) for b, rule in zip(boundaries, rules, strict=True)
+    ] == [
         ("x", True),
         ("y", True),
         ("z", True),
@@ -233,7 +237,10 @@ class OrderModel:
         ids = contexts.event_ids.numpy()
         answers = []
         for p in positions.tolist():
-            where = [np.where((ids[:, :p] == SPECIAL_IDS + k).any(1), (ids[:, :p] == SPECIAL_IDS + k).argmax(1), 99) for k in (0, 1)]
+            where = [
+                np.where((ids[:, :p] == SPECIAL_IDS + k).any(1), (ids[:, :p] == SPECIAL_IDS + k).argmax(1), 99)
+                for k in (0, 1)
+            ]
             answers.append(np.where((where[0] < where[1]) & (where[1] < 99), 0.9, 0.1))
         return torch.as_tensor(np.stack(answers, axis=1)[:, :, None]).float()
 

@@ -81,8 +81,8 @@ def plain(value: Any) -> Any:
 def test_the_format_has_the_columns_it_promises() -> None:
     assert {"observed", "probability", "trusted", "seen_in_training", "contexts", "flags"} < set(VERDICT_SCHEMA.names)
     assert {"event", "effect", "se", "n_kept", "n_replaced", "p_value"} < set(EVIDENCE_SCHEMA.names)
-    promised = "event positions indicator indicator_sd indicator_se ci_low ci_high cmi_nats p_value q_value".split()
-    assert CAUSE_SCHEMA.names == ["sequence_id", "label", *promised]
+    numbers = ["indicator", "indicator_sd", "indicator_se", "ci_low", "ci_high", "cmi_nats", "p_value", "q_value"]
+    assert CAUSE_SCHEMA.names == ["sequence_id", "label", "event", "positions", *numbers]
 
 
 def test_a_run_that_explained_nothing_has_empty_tables(tmp_path: Path) -> None:
@@ -107,8 +107,7 @@ def test_a_run_killed_at_any_file_goes_on_to_the_same_bytes(
     monkeypatch.setattr(module.pq, "write_table", breaking)
     writer = ResultsWriter(tmp_path / "r", RUN)
     with pytest.raises(KeyboardInterrupt):
-        for k in range(3):
-            writer.write_shard(k, shard(k))
+        [writer.write_shard(k, shard(k)) for k in range(3)]
     writer.lock.close()  # what the end of a process does
     monkeypatch.undo()
     assert not (tmp_path / "r").exists()

@@ -40,9 +40,7 @@ def twin_z(outcome: list[float], column: list[float], rate: float, rows: list[in
 def twin_leading(outcome: list[float], masks: np.ndarray, rates: list[float], columns: list[int]) -> list[int]:
     rows, found = list(range(len(outcome))), list[int]()
     while len(found) < min(MAX_CONDITIONING, len(columns)) and len(rows) >= 6:
-        scores = {
-            k: 0.0 if k in found else abs(twin_z(outcome, masks[:, k].tolist(), rates[k], rows)) for k in columns
-        }
+        scores = {k: 0.0 if k in found else abs(twin_z(outcome, masks[:, k].tolist(), rates[k], rows)) for k in columns}
         best = max(columns, key=lambda k: (scores[k], -k))
         if scores[best] < STRONG:
             break
@@ -51,24 +49,28 @@ def twin_leading(outcome: list[float], masks: np.ndarray, rates: list[float], co
     return found
 
 
-def twin_test(outcome: list[float], masks: np.ndarray, rates: list[float], uniforms: np.ndarray, t: int) -> list[float]:
+def twin_test(
+    outcome: list[float], masks: np.ndarray, rates: list[float], uniforms: np.ndarray, t: int, side: int = 0
+) -> list[float]:
     """p-value, score and effect of column t. The others are chosen without a look at column t: that is the promise."""
     rest = [k for k in range(masks.shape[1]) if k != t]
     others = twin_leading(outcome, masks, rates, rest)
     everywhere = list(range(len(outcome)))
-    kept = [n for n in everywhere if all(masks[n, k] == 0 for k in others)]
-    sets = [everywhere, kept] + [[n for n in kept if masks[n, k] == 1] for k in rest if k not in others]
+    sets = [everywhere, [n for n in everywhere if all(masks[n, k] == 0 for k in others)]]
+    for k in rest:
+        sets.append([n for n in everywhere if masks[n, k] == 1 and all(masks[n, o] == 0 for o in others if o != k)])
 
     def statistic(column: list[float]) -> list[float]:
-        return [twin_z(outcome, column, rates[t], rows) for rows in sets]
+        z = [twin_z(outcome, column, rates[t], rows) for rows in sets]
+        return [side * value if side else abs(value) for value in z]
 
     observed = statistic(masks[:, t].tolist())
-    at = max(range(len(sets)), key=lambda s: (abs(observed[s]), -s))
-    redrawn = [max(map(abs, statistic([float(u < rates[t]) for u in row]))) for row in uniforms]
-    p = (1 + sum(value >= abs(observed[at]) - 1e-9 for value in redrawn)) / (len(uniforms) + 1)
+    at = max(range(len(sets)), key=lambda s: (observed[s], -s))
+    redrawn = [max(statistic([float(u < rates[t]) for u in row])) for row in uniforms]
+    p = (1 + sum(value >= observed[at] - 1e-9 for value in redrawn)) / (len(uniforms) + 1)
     with_, without = ([outcome[n] for n in sets[at] if masks[n, t] == on] for on in (0, 1))
     effect = sum(with_) / len(with_) - sum(without) / len(without) if with_ and without else 0.0
-    return [p, abs(observed[at]), effect]
+    return [p, observed[at], effect]
 
 
 def and_of(*columns: int) -> Outcome:
@@ -102,6 +104,23 @@ def test_the_column_test_equals_its_literal_twin(outcome: Outcome, seed: int) ->
         assert [got.p_values[t], got.scores[t], got.effects[t]] == pytest.approx(twin, abs=1e-9)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+def test_a_null_of_small_effects_is_tested_on_both_sides(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rates, delta = np.full(4, 0.3), 0.1
+    masks = (rng.random((36, 4)) < rates).astype(float)
+    values = 0.3 + masks[:, :2] @ [0.25, -0.2] + 0.1 * rng.random(36)
+    uniforms = rng.random((60, 36))
+    got = column_test(values, masks, rates, uniforms, delta=delta)
+    for t in range(4):
+        sides = [
+            twin_test((values - side * delta * (1 - masks[:, t])).tolist(), masks, rates.tolist(), uniforms, t, side)
+            for side in (1, -1)
+        ]
+        best = min(sides, key=lambda item: (item[0], -item[1]))
+        assert [got.p_values[t], got.scores[t]] == pytest.approx([min(1.0, 2 * best[0]), best[1]], abs=1e-9)
+
+
 # --- validity ---
 
 
@@ -130,6 +149,23 @@ def test_p_values_of_ignored_columns_are_super_uniform(outcome: Outcome, nulls: 
         for alpha in (0.01, 0.05, 0.1, 0.25, 0.5):
             most = scipy.stats.binom.ppf(1 - 1e-4, runs, alpha)
             assert (column <= alpha + 1e-12).sum() <= most
+
+
+@pytest.mark.parametrize("effect", [-0.1, 0.05, 0.1])
+@pytest.mark.parametrize("others", [0.0, 0.4])
+def test_effects_up_to_delta_are_rarely_rejected_and_larger_ones_are(effect: float, others: float) -> None:
+    """Exact at the border (a constant effect of delta), conservative inside, with other effects around."""
+    rng = np.random.default_rng(22)
+    rates, p_values, larger = np.full(4, 0.3), [], []
+    for _ in range(300):
+        masks = (rng.random((40, 4)) < rates).astype(float)
+        base = 0.15 + others * (1 - masks[:, 1]) + 0.1 * rng.random(40) + 0.2 * others * masks[:, 2]
+        uniforms = rng.random((199, 40))
+        p_values.append(column_test(base + effect * (1 - masks[:, 0]), masks, rates, uniforms, delta=0.1).p_values[0])
+        larger.append(column_test(base + 0.3 * (1 - masks[:, 0]), masks, rates, uniforms, delta=0.1).p_values[0])
+    for alpha in (0.01, 0.05, 0.1, 0.25):
+        assert (np.array(p_values) <= alpha + 1e-12).sum() <= scipy.stats.binom.ppf(1 - 1e-4, 300, alpha)
+    assert (np.array(larger) <= 0.05).mean() > 0.8
 
 
 def test_p_values_of_causes_are_small() -> None:
@@ -298,6 +334,27 @@ def test_bounded_intervals_cover_for_coins_and_for_less_spread_outcomes(
         return bounded_interval(outcome.astype(float), mask.astype(float), 0.95)
 
     assert coverage(300, kept - replaced, draw) >= scipy.stats.binom.ppf(1e-6, 300, 0.95)
+
+
+@pytest.mark.parametrize(("number", "rate"), [(24, 0.3), (42, 0.12), (42, 0.25)])
+def test_bounded_intervals_cover_every_pair_of_coins_by_enumeration(number: int, rate: float) -> None:
+    """No sampling: all numbers of replaced rows and of heads, weighted by their probabilities."""
+    grid = np.array([0.0, 0.01, 0.03, 0.1, 0.3, 0.5, 0.8, 0.95, 0.99, 1.0])
+    covered, total = np.zeros((len(grid), len(grid))), 0.0
+    difference = grid[:, None] - grid  # kept - replaced
+    for replaced in range(1, number):
+        weight = scipy.stats.binom.pmf(replaced, number, rate)
+        if weight < 1e-4:
+            continue
+        total += weight
+        mask = np.repeat([0.0, 1.0], [number - replaced, replaced])
+        for heads in np.ndindex(number - replaced + 1, replaced + 1):
+            outcome = np.concatenate([np.arange(number - replaced) < heads[0], np.arange(replaced) < heads[1]])
+            low, high = bounded_interval(outcome.astype(float), mask, 0.95)
+            sides = scipy.stats.binom.pmf(heads, (number - replaced, replaced), grid[:, None])  # (grid, 2)
+            inside = (low - 1e-9 <= difference) & (difference <= high + 1e-9)
+            covered += weight * sides[:, :1] * sides[:, 1] * inside
+    assert (covered / total).min() >= 0.95
 
 
 def test_bounded_limits_of_one_arm_are_clopper_pearson() -> None:

@@ -107,7 +107,12 @@ def test_a_case_worked_by_hand() -> None:
         ("4", "y"): frozenset("D"),  # no truth known: not scored
         ("5", "z"): frozenset("E"),  # truth empty: not scored
     }
-    truth = {("1", "x"): frozenset("AC"), ("2", "x"): frozenset("A"), ("3", "y"): frozenset("BC"), ("5", "z"): frozenset()}
+    truth = {
+        ("1", "x"): frozenset("AC"),
+        ("2", "x"): frozenset("A"),
+        ("3", "y"): frozenset("BC"),
+        ("5", "z"): frozenset(),
+    }
     got = summarise(match(found, truth))
     assert (got["pairs"], got["labels"]) == (3, 2)
     assert got["micro"]["precision"] == pytest.approx(2 / 3)

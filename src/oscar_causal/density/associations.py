@@ -71,22 +71,24 @@ def xor_like(dataset: Dataset) -> tuple[list[dict[str, Any]], int]:
     if not tested:
         return [], 0
     truth = part.labels.indicator(len(dataset.label_names))[:, labels].astype(float)
+    squares = (present**2).T @ (present**2)  # (K, K)
     found = []
     for column, label in enumerate(labels):
         target = truth[:, column] - truth[:, column].mean()
-        for i, j, size, z in _pairs_alone_silent(present, target, tested):
+        for i, j, size, z in _pairs_alone_silent(present, target, squares, tested):
             names = [dataset.event_names[events[i]], dataset.event_names[events[j]]]
             found.append({"label": dataset.label_names[label], "events": names, "correlation": size, "z": z})
     return sorted(found, key=lambda item: -abs(item["z"])), tested
 
 
-def _pairs_alone_silent(present: Float64, target: Float64, tested: int) -> list[tuple[int, int, float, float]]:
+def _pairs_alone_silent(
+    present: Float64, target: Float64, squares: Float64, tested: int
+) -> list[tuple[int, int, float, float]]:
     """Pairs (i, j, correlation, z) of centred columns (S, K) with a joint but no marginal association."""
     variance = target.var()
     if variance == 0:
         return []
     alone = (target @ present) / np.sqrt(variance * np.maximum((present**2).sum(0), 1e-12))  # (K,)
-    squares = (present**2).T @ (present**2)  # (K, K)
     z = (present * target[:, None]).T @ present / np.sqrt(variance * np.maximum(squares, 1e-12))
     silent = np.abs(alone) < norm.isf(LEVEL / 2)
     size = z / np.sqrt(len(target))

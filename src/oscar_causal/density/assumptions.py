@@ -54,7 +54,7 @@ class Evidence:
     dataset: Dataset
     encoded: Encoded
     rows: Int64
-    """(S,) judged sequences."""
+    """(S,) judged sequences, as rows of `encoded`."""
     routes: Int64
     """(S,) which fold judges each."""
     judged: Judged
@@ -229,7 +229,7 @@ def _forecast_moves(evidence: Evidence) -> tuple[Float64, float, int]:
 
 
 def _event_nats(evidence: Evidence) -> tuple[float, float]:
-    """Mean -log P(event) of Tf_x and of the judged dataset's own frequencies on the sampled sequences."""
+    """Mean -log P(event) of Tf_x and of the encoded sequences' own frequencies on the sampled sequences."""
     counts = np.bincount(evidence.encoded.events.ids, minlength=evidence.models.vocabulary.size)
     unigram = np.log((counts + 1) / (counts + 1).sum())
     model_nats = unigram_nats = 0.0

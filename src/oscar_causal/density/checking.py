@@ -46,11 +46,11 @@ def check(
     `update` rewrites `quality.json` (of each fold, on the sequences that fold never saw).
     """
     models = load_models(model, device=device)
-    encoded = models.models[0].encode(dataset)
     chosen = _choose(models, dataset)
+    encoded = models.models[0].encode(dataset.take(chosen.rows))
     if update and not chosen.unseen:
         raise UsageError("--update: every subject was seen in training; figures on seen subjects must not be stored")
-    judged = _judge(models, encoded, chosen)
+    judged = _judge(models, encoded, chosen.routes)
     found = quality_content(judged, models.vocabulary.labels, None, evaluated_on=chosen.told)
     for name in ("kind", "format_version", "calibration"):
         del found[name]
@@ -62,7 +62,7 @@ def check(
         "updated": [],
     }
     if with_assumptions:
-        evidence = Evidence(models, dataset, encoded, chosen.rows, chosen.routes, judged)
+        evidence = Evidence(models, dataset, encoded, np.arange(len(encoded)), chosen.routes, judged)
         found["assumptions"] = [finding.to_json() for finding in survey(evidence)]
     if update:
         found["updated"] = _update(Path(model), models, dataset)
@@ -85,12 +85,12 @@ def _choose(models: ModelSet, dataset: Dataset) -> _Chosen:
     return _Chosen(new, routes[new], True, told)
 
 
-def _judge(models: ModelSet, encoded: Encoded, chosen: _Chosen) -> Judged:
-    rows = chosen.rows
+def _judge(models: ModelSet, encoded: Encoded, routes: Int64) -> Judged:
+    rows = np.arange(len(encoded))
     prefixes, positions = prefix_positions(encoded, rows, models.min_context)
     few = len(positions)
-    whole = _probs(models, encoded, rows, chosen.routes, encoded.events.lengths[rows][:, None])[:, 0]
-    early = _probs(models, encoded, rows[:few], chosen.routes[:few], positions)
+    whole = _probs(models, encoded, rows, routes, encoded.events.lengths[rows][:, None])[:, 0]
+    early = _probs(models, encoded, rows[:few], routes[:few], positions)
     truth = encoded.labels.take(rows).indicator(len(models.vocabulary.labels))
     return Judged(whole, truth, prefixes, hide_short(early, encoded, rows, prefixes))
 

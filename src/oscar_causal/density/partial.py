@@ -30,12 +30,12 @@ def training_folder(out: Path, plan: Mapping[str, Any], *, resume: bool, force: 
     lock = _everywhere(lambda: _take(out, plan, resume=resume, force=force))
     try:
         yield partial
-        _wait()
+        processes().wait_for_everyone()
         if is_main_process():
             for name in (LOCK, PLAN):
                 (partial / name).unlink(missing_ok=True)
             move_into_place(partial, out, force=force)
-        _wait()
+        processes().wait_for_everyone()
     except OSError as error:
         raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
     finally:
@@ -59,11 +59,16 @@ def unfinished(out: Path) -> bool:
     )
 
 
-def is_main_process() -> bool:
-    """Does this process write the files?"""
+def processes() -> Any:
+    """accelerate's view of the processes of this run (torchrun starts several; on a CPU they talk by gloo)."""
     from accelerate import PartialState
 
-    return bool(PartialState().is_main_process)
+    return PartialState(cpu=not torch.cuda.is_available())
+
+
+def is_main_process() -> bool:
+    """Does this process write the files?"""
+    return bool(processes().is_main_process)
 
 
 def _take(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> IO[str]:
@@ -114,9 +119,7 @@ def _empty(partial: Path) -> None:
 
 def _everywhere(take: Any) -> IO[str] | None:
     """Let the main process act; when it refuses, all processes stop."""
-    from accelerate import PartialState
-
-    state = PartialState()
+    state = processes()
     refusal: OscarError | None = None
     lock: IO[str] | None = None
     if state.is_main_process:
@@ -132,9 +135,3 @@ def _everywhere(take: Any) -> IO[str] | None:
     if refusal is not None:
         raise refusal
     return lock
-
-
-def _wait() -> None:
-    from accelerate import PartialState
-
-    PartialState().wait_for_everyone()

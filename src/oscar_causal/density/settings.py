@@ -14,7 +14,7 @@ SIZES: dict[str, dict[str, int]] = {
     "base": {"width": 512, "heads": 8, "layers": 6, "label_layers": 1, "hidden": 1408},
     "paper": {"width": 768, "heads": 12, "layers": 10, "label_layers": 2, "hidden": 2048},
 }
-"""tiny: for a CPU. base: about 34 M + 3 M weights at 29,100 event types. paper: about 90 M (Tf_x) + 15 M (Tf_y)."""
+"""tiny: for a CPU. base: about 34 M (Tf_x) + 7 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 20 M."""
 
 
 WHOLE = ("steps", "batch_tokens", "min_context", "max_length", "min_count", "evaluations", "patience", "seed")
@@ -47,9 +47,9 @@ class TrainConfig:
     """Labels are predicted from prefixes of at least this many events (the paper's c), and from the whole sequence."""
     max_length: int = 512
     """Longest sequence in events; older events of longer ones are cut off."""
-    label_weight: float = 1.0
+    label_weight: float = 4.0
     """Weight of the label loss against the next-event loss."""
-    prefix_weight: float = 0.5
+    prefix_weight: float = 0.25
     """Weight of all proper prefixes together against the whole sequence inside the label loss."""
     lost_labels: float = 0.0
     """Share of positive labels known to be missing from the data."""

@@ -53,8 +53,8 @@ class Trainer:
 
         if not len(train):
             raise UsageError("training needs at least one sequence outside the held-out part")
-        precision = "bf16" if torch.cuda.is_available() else "no"
-        self.accelerator = Accelerator(mixed_precision=precision)
+        cuda = torch.cuda.is_available()
+        self.accelerator = Accelerator(mixed_precision="bf16" if cuda else "no", cpu=not cuda)
         self.config, self.train, self.validation, self.folder = config, train, validation, folder
         self.packed = self.accelerator.device.type == "cuda"
         self.network = network.to(self.accelerator.device)

@@ -60,8 +60,8 @@ def present_types(event_ids: Int64) -> tuple[Int64, Int64]:
 def without_types(law: Tensor, types: Int64) -> Tensor:
     """The law of each position conditioned on "none of these types": (L, V) in float64, rows summing to one.
 
-    Where the given law leaves nothing else, every other event type is equally likely. Where there is no other event type
-    (all of the vocabulary's are to be avoided), `unknown` is drawn: the one id that stands for none of them.
+    Where the given law leaves nothing else, every other event type is equally likely. Where all event types of the
+    vocabulary are to be avoided, `unknown` is drawn: the one id that stands for none of them.
     """
     allowed = torch.ones(law.shape[1], dtype=torch.float64, device=law.device)
     allowed[:SPECIAL_IDS] = 0.0

@@ -54,31 +54,49 @@ def leading_columns(outcome: Float64, masks: Float64, rates: Float64) -> list[in
     return found
 
 
-def column_test(outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64) -> ColumnTest:
+def column_test(
+    outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64, *, delta: float = 0.0
+) -> ColumnTest:
     """Re-randomisation test of every column of `masks` (N, K) with law Bernoulli(rates[k]), outcome (N,).
 
     The statistic is the largest of several standardised sums: over all rows; over rows that keep the leading other
-    columns (for causes that are needed together); over those that in addition replace one other column (for causes
-    that stand in for each other). `uniforms` (R, N) are the redraws; p = (1 + number as large) / (R + 1) >= 1/(R + 1).
+    columns (for causes that are needed together); over those that replace one other column and keep the other leading
+    ones (for causes that stand in for each other). `uniforms` (R, N) are the redraws; p = (1 + number as large) /
+    (R + 1) >= 1 / (R + 1). With `delta` > 0 the null is an effect of at most delta either way, the same in all
+    contexts: delta is taken off the kept rows, each side is tested on its own, and the smaller p counts twice.
     """
-    count = masks.shape[1]
-    results = np.ones((3, count))
-    leading = leading_columns(outcome, masks, rates)
-    for t in range(count):
-        others = leading
-        if t in leading:
-            rest = np.delete(np.arange(count), t)
-            others = [int(rest[k]) for k in leading_columns(outcome, masks[:, rest], rates[rest])]
-        parts = _row_sets(masks, t, others)  # (N, S)
-        residual = _centred(outcome, parts)
-        spread = _spread(residual) * np.sqrt(rates[t] * (1 - rates[t]))
-        observed = (rates[t] - masks[:, t]) @ residual / spread  # (S,) positive: keeping raises
-        redrawn = np.abs((rates[t] - (uniforms < rates[t])) @ residual / spread).max(1)  # (R,)
-        at = int(np.argmax(np.abs(observed)))
-        reached = (redrawn >= abs(observed[at]) - 1e-9).sum()
-        rows = parts[:, at] > 0
-        results[:, t] = (1 + reached) / (len(uniforms) + 1), abs(observed[at]), _gap(outcome[rows], masks[rows, t])
+    sides = (0,) if delta == 0 else (1, -1)
+    results = np.ones((3, masks.shape[1]))
+    for t in range(masks.shape[1]):
+        found = [
+            _one_column(outcome - side * delta * (1 - masks[:, t]), masks, rates, uniforms, t, side) for side in sides
+        ]
+        p, score, rows = min(found, key=lambda item: (item[0], -item[1]))
+        results[:, t] = min(1.0, p * len(sides)), score, _gap(outcome[rows], masks[rows, t])
     return ColumnTest(*results)
+
+
+def _one_column(
+    outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64, t: int, side: int
+) -> tuple[float, float, Bool]:
+    """p-value, statistic and rows of column t; side 1: keeping raises, -1: keeping lowers, 0: either.
+
+    Rows are chosen by the outcome and the other columns alone: that makes the p-value exact.
+    """
+    rate, rest = float(rates[t]), np.delete(np.arange(masks.shape[1]), t)
+    others = [int(rest[k]) for k in leading_columns(outcome, masks[:, rest], rates[rest])]
+    parts = _row_sets(masks, t, others)  # (N, S)
+    residual = _centred(outcome, parts)
+    spread = _spread(residual) * np.sqrt(rate * (1 - rate))
+    observed = _turned((rate - masks[:, t]) @ residual / spread, side)  # (S,)
+    redrawn = _turned((rate - (uniforms < rate)) @ residual / spread, side).max(1)  # (R,)
+    at = int(np.argmax(observed))
+    reached = int((redrawn >= observed[at] - 1e-9).sum())
+    return (1 + reached) / (len(uniforms) + 1), float(observed[at]), parts[:, at] > 0
+
+
+def _turned(standard: Float64, side: int) -> Float64:
+    return side * standard if side else np.abs(standard)
 
 
 def _gap(outcome: Float64, mask: Float64) -> float:
@@ -90,11 +108,13 @@ def _gap(outcome: Float64, mask: Float64) -> float:
 
 
 def _row_sets(masks: Float64, t: int, others: list[int]) -> Float64:
-    kept = np.ones(len(masks), bool)
-    for k in others:
-        kept &= masks[:, k] == 0
-    sets = [np.ones(len(masks), bool), kept]
-    sets += [kept & (masks[:, k] == 1) for k in range(masks.shape[1]) if k != t and k not in others]
+    """All rows; those that keep `others`; for each further column those that replace it and keep the other `others`."""
+    replaced = masks > 0
+    broken = replaced[:, others].sum(1)  # how many of the others a row replaces
+    sets = [np.ones(len(masks), bool), broken == 0]
+    for k in range(masks.shape[1]):
+        if k != t:
+            sets.append(replaced[:, k] & (broken == (k in others)))
     return np.stack(sets, axis=1).astype(float)
 
 

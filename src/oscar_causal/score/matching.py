@@ -1,7 +1,8 @@
 """Found boundaries against the truth: which events should have been found for each (sequence, label)?
 
-Three truths: `rule_all`, every event of the label's rule, absent branches and NOT included (the paper's); `rule_present`,
-the rule's positive events that are in the sequence; `why`, the causes the dataset itself names for this sequence.
+Three truths: `rule_all`, every event of the label's rule, absent branches and NOT included (the paper's);
+`rule_present`, the rule's positive events that are in the sequence; `why`, the causes the dataset itself names for this
+sequence (`why_necessary`: those without which the label would not have come).
 """
 
 from __future__ import annotations

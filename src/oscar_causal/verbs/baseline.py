@@ -26,7 +26,8 @@ def run(
     statistic: Annotated[str, typer.Option(help="g2 or chi2.")] = "g2",
     features: Annotated[str, typer.Option(help="presence, or with more: counts, order, or counts,order.")] = "presence",
     window: Annotated[
-        list[float] | None, typer.Option(help="order: seconds within which b follows a; may be repeated.")
+        list[float] | None,
+        typer.Option(help="order: b follows a within so many seconds; repeatable; 0 = plain order only."),
     ] = None,
     labels: Annotated[list[str] | None, typer.Option(help="Only this label; may be repeated.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Seconds for all labels together.")] = None,
@@ -50,7 +51,7 @@ def run(
     json: Json = False,
 ) -> None:
     """Find each label's Markov boundary in the whole dataset and read it in every sequence: the rival of `discover`."""
-    from oscar_causal.discovery.classical.ci_tests import TestConfig
+    from oscar_causal.discovery.classical.ci_tests import CiConfig
     from oscar_causal.discovery.classical.features import FeatureConfig
     from oscar_causal.discovery.classical.folder import baseline_folder
     from oscar_causal.discovery.classical.methods import BaselineConfig
@@ -59,10 +60,11 @@ def run(
     if label_time_limit < 0:
         raise UsageError(f"label time limit: expected seconds, or 0 for none, got {label_time_limit}")
     kinds = ("presence", *(kind.strip() for kind in features.split(",") if kind.strip() != "presence"))
+    windows = {} if window is None else {"windows": tuple(seconds for seconds in window if seconds != 0)}
     config = BaselineConfig(
         name,  # type: ignore[arg-type]
-        TestConfig(alpha, correction, statistic, max_given=max_given),  # type: ignore[arg-type]
-        FeatureConfig(kinds, windows=tuple(window or ())),  # type: ignore[arg-type]
+        CiConfig(alpha, correction, statistic, max_given=max_given),  # type: ignore[arg-type]
+        FeatureConfig(kinds, **windows),  # type: ignore[arg-type]
         MiMcfConfig(k1=k1, k2=k2),
         labels_as_candidates,
         outcomes=not as_published,

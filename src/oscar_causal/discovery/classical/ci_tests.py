@@ -31,10 +31,8 @@ Float64 = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class TestConfig:
+class CiConfig:
     """How a conditional-independence test is made and when it rejects."""
-
-    __test__ = False  # pytest: not a test class
 
     alpha: float = 0.01
     """Error rate of one family: the candidates examined together for one target."""
@@ -224,12 +222,12 @@ def _log_gamma_tail(a: Float64, x: Float64) -> Float64:
     return np.asarray(a * np.log(x) - x - special.gammaln(a) - np.log(x + 1 - a - fraction), np.float64)
 
 
-def rejected(log_p: Float64, config: TestConfig, family: int | None = None) -> npt.NDArray[np.bool_]:
+def rejected(log_p: Float64, config: CiConfig, family: int | None = None) -> npt.NDArray[np.bool_]:
     """Which of a family of tests reject, with the correction for their number.
 
     `family` is the number of tests when those with p > alpha (which never reject) are not among `log_p`.
 
-    >>> rejected(np.log([0.001, 0.004, 0.02, 0.5]), TestConfig(alpha=0.01, correction="bh")).tolist()
+    >>> rejected(np.log([0.001, 0.004, 0.02, 0.5]), CiConfig(alpha=0.01, correction="bh")).tolist()
     [True, True, False, False]
     """
     size = len(log_p) if family is None else family

@@ -22,7 +22,7 @@ from typing import Literal
 
 from oscar_causal.discovery.classical.found import Found, Role
 from oscar_causal.discovery.classical.neighbours import Neighbours, hiton_pc
-from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
 
 Pair = tuple[int, int]
 
@@ -44,12 +44,12 @@ class _Identities:
                 self.roles.setdefault(x, "child")
 
 
-def cmb(tester: Tester, target: int, *, outcome: bool = False) -> Found:
+def cmb(tester: CiTester, target: int, *, outcome: bool = False) -> Found:
     """The Markov boundary of `target` with roles. `outcome`: it is known to cause nothing in the table."""
     search = _Search(tester)
     complete = True
     try:
-        search.neighbours(target)
+        search.candidates(target)
         if not outcome:
             search.spouses(target)
             search.identify(target, asked=set())
@@ -59,20 +59,24 @@ def cmb(tester: Tester, target: int, *, outcome: bool = False) -> Found:
 
 
 class _Search:
-    def __init__(self, tester: Tester) -> None:
+    def __init__(self, tester: CiTester) -> None:
         self.tester = tester
         self._neighbours: dict[int, Neighbours] = {}
         self._finished: set[int] = set()
         self._spouses: dict[int, dict[int, int]] = {}
         self._identities: dict[int, _Identities] = {}
 
-    def neighbours(self, x: int) -> list[int]:
-        """Parents and children of x; learnt once."""
+    def candidates(self, x: int) -> Neighbours:
+        """What HITON-PC finds around x: parents, children, and maybe other descendants; learnt once."""
         if x not in self._finished:
             self._neighbours[x] = Neighbours(x)  # kept if time runs out on the way
             hiton_pc(self.tester, x, self._neighbours[x])
             self._finished.add(x)
-        return self._neighbours[x].members
+        return self._neighbours[x]
+
+    def neighbours(self, x: int) -> list[int]:
+        """Parents and children of x: those that find x in turn."""
+        return [y for y in self.candidates(x).members if x in self.candidates(y).members]
 
     def spouses(self, x: int) -> dict[int, int]:
         """Spouse of x -> their common child: dependent on x once the child is added to what separated them."""
@@ -81,12 +85,17 @@ class _Search:
             mine = self.neighbours(x)
             for child in mine:
                 for other in self.neighbours(child):
-                    separator = self._neighbours[x].separator(other)
+                    separator = self._separator(x, other)
                     if other == x or other in found or separator is None or child in separator:
                         continue
                     if self.tester.related(other, x, (*separator, child)):
                         found[other] = child
         return self._spouses[x]
+
+    def _separator(self, x: int, y: int) -> tuple[int, ...] | None:
+        """What was found to separate x from y, from either side."""
+        found = self.candidates(x).separator(y)
+        return self.candidates(y).separator(x) if found is None else found
 
     def identify(self, x: int, asked: set[int]) -> _Identities:
         """Tell the parents of x from its children, asking neighbours outward where x alone cannot tell."""
@@ -109,6 +118,7 @@ class _Search:
     def result(self, target: int, complete: bool, role: Role) -> Found:
         """What is known now; neighbours of which nothing is known get `role`."""
         members = list(self._neighbours[target].members) if target in self._neighbours else []
+        members = [x for x in members if x not in self._finished or target in self._neighbours[x].members]
         roles: dict[int, Role] = dict.fromkeys(members, role)
         if target in self._identities:
             roles.update({x: role for x, role in self._identities[target].roles.items() if x in roles})

@@ -34,8 +34,8 @@ class FeatureConfig:
     """presence is always in; counts adds `A >= 2`, ...; order adds `A then B`."""
     most_count: int = 4
     """Largest count of `A >= count`."""
-    windows: tuple[float, ...] = ()
-    """Seconds; for each, `A then B within ...` besides the plain order."""
+    windows: tuple[float, ...] = (300.0, 1200.0, 4800.0, 19200.0, 76800.0)
+    """Seconds; for each, `A then B within ...` besides the plain order. The default is a grid with steps of four."""
     screened: int = 24
     """At most this many events of a label, the strongest, get counts and pairs."""
     least_rows: int = 5

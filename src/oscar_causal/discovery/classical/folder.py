@@ -43,8 +43,8 @@ def baseline_folder(
     names = [data.label_names[label] for label in label_ids(data, labels)]
     begun = time.time()
     writer = ResultsWriter(out, describe_run(data, config, names), resume=resume, force=force)
+    log = writer.partial / "boundaries.jsonl"
     try:
-        log = writer.partial / "boundaries.jsonl"
         known = {found.label: found for found in read_boundaries(log)} if log.exists() else {}
         found = _learn_missing(data, config, names, known, log, workers, on_progress)
         _write(writer, found, data, config)
@@ -52,7 +52,10 @@ def baseline_folder(
         times = {"seconds": time.time() - begun, "host": platform.node(), "workers": workers}
         writer.finish(**times, incomplete_labels=incomplete)
     except BaseException:
-        writer.lock.close()
+        if log.exists() and log.stat().st_size:
+            writer.lock.close()  # the finished labels stay for --resume
+        else:
+            writer.discard()
         raise
     return found
 

@@ -6,10 +6,10 @@ Tsamardinos, Aliferis and Statnikov, "Algorithms for large scale Markov blanket 
 from __future__ import annotations
 
 from oscar_causal.discovery.classical.found import Found
-from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
 
 
-def iamb(tester: Tester, target: int) -> Found:
+def iamb(tester: CiTester, target: int) -> Found:
     """The Markov boundary of `target`.
 
     The candidates of one growing step are one family of tests. With Bonferroni the chance that a target unrelated to
@@ -24,13 +24,13 @@ def iamb(tester: Tester, target: int) -> Found:
     return Found(tuple(boundary), complete=True)
 
 
-def grow(tester: Tester, target: int, boundary: list[int]) -> None:
+def grow(tester: CiTester, target: int, boundary: list[int]) -> None:
     """Add the strongest candidate given the boundary, until none is left that rejects."""
     while (best := tester.strongest(tester.scan(target, boundary))) is not None:
         boundary.append(best)
 
 
-def shrink(tester: Tester, target: int, boundary: list[int]) -> None:
+def shrink(tester: CiTester, target: int, boundary: list[int]) -> None:
     """Drop members that add nothing to the others, first come first asked."""
     for member in list(boundary):
         rest = [other for other in boundary if other != member]

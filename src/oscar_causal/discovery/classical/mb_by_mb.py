@@ -15,10 +15,10 @@ from itertools import combinations
 from oscar_causal.discovery.classical.found import Found, Role
 from oscar_causal.discovery.classical.iamb import grow, shrink
 from oscar_causal.discovery.classical.orientation import PartialGraph
-from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
 
 
-def mb_by_mb(tester: Tester, target: int, *, outcome: bool = False) -> Found:
+def mb_by_mb(tester: CiTester, target: int, *, outcome: bool = False) -> Found:
     """The Markov boundary of `target` with roles. `outcome`: it is known to cause nothing in the table."""
     boundaries: dict[int, list[int]] = {target: []}
     graph = PartialGraph()
@@ -33,7 +33,7 @@ def mb_by_mb(tester: Tester, target: int, *, outcome: bool = False) -> Found:
     return _result(target, boundaries[target], graph, complete)
 
 
-def _learn_outcome(tester: Tester, target: int, boundary: list[int], graph: PartialGraph) -> None:
+def _learn_outcome(tester: CiTester, target: int, boundary: list[int], graph: PartialGraph) -> None:
     """The boundary of an outcome are the members that no set of the others separates from it; they point to it."""
     grow(tester, target, boundary)
     shrink(tester, target, boundary)
@@ -44,7 +44,7 @@ def _learn_outcome(tester: Tester, target: int, boundary: list[int], graph: Part
         graph.direct(other, target)
 
 
-def _learn_outward(tester: Tester, target: int, boundaries: dict[int, list[int]], graph: PartialGraph) -> None:
+def _learn_outward(tester: CiTester, target: int, boundaries: dict[int, list[int]], graph: PartialGraph) -> None:
     """Take variables outward from the target along undirected edges until its own are all directed."""
     waiting, done = [target], set[int]()
     while waiting:
@@ -58,7 +58,7 @@ def _learn_outward(tester: Tester, target: int, boundaries: dict[int, list[int]]
         waiting = [y for y in near if y not in done]
 
 
-def _learn_around(tester: Tester, x: int, boundary: list[int], graph: PartialGraph) -> None:
+def _learn_around(tester: CiTester, x: int, boundary: list[int], graph: PartialGraph) -> None:
     """Find the Markov boundary of x, the edges at x, and the colliders that x takes part in."""
     grow(tester, x, boundary)
     shrink(tester, x, boundary)
@@ -69,20 +69,30 @@ def _learn_around(tester: Tester, x: int, boundary: list[int], graph: PartialGra
             graph.connect(x, other)
         else:
             separators[other] = found
+    graph.settle(x)
     neighbours = [y for y in boundary if y not in separators]
     for spouse, separator in separators.items():
         for child in neighbours:
-            if child not in separator and tester.related(spouse, x, (*separator, child)):
+            if _collides(tester, x, child, spouse, separator) and _joined(tester, spouse, child, [x, *boundary]):
                 graph.direct(x, child)
                 graph.direct(spouse, child)
     for one, other in combinations(neighbours, 2):
         found = separating_set(tester, one, other, [y for y in boundary if y not in (one, other)])
-        if found is not None and tester.related(one, other, (*found, x)):
+        if found is not None and _collides(tester, one, x, other, found):
             graph.direct(one, x)
             graph.direct(other, x)
 
 
-def separating_set(tester: Tester, a: int, b: int, others: list[int]) -> tuple[int, ...] | None:
+def _collides(tester: CiTester, a: int, middle: int, b: int, separator: tuple[int, ...]) -> bool:
+    """Does adding `middle` to what separates a from b join them again?"""
+    return middle not in separator and tester.related(a, b, (*separator, middle))
+
+
+def _joined(tester: CiTester, a: int, b: int, others: list[int]) -> bool:
+    return separating_set(tester, a, b, [y for y in others if y not in (a, b)]) is None
+
+
+def separating_set(tester: CiTester, a: int, b: int, others: list[int]) -> tuple[int, ...] | None:
     """The smallest set among `others` that separates a from b, or None."""
     for size in range(min(tester.config.max_given, len(others)) + 1):
         for given in combinations(others, size):

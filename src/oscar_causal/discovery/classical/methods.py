@@ -13,7 +13,7 @@ import numpy.typing as npt
 from oscar_causal.data.rules import Event, EventIndex, format_rule
 from oscar_causal.data.rules.tree import Atom
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary, Member
-from oscar_causal.discovery.classical.ci_tests import TestConfig
+from oscar_causal.discovery.classical.ci_tests import CiConfig
 from oscar_causal.discovery.classical.cmb import cmb
 from oscar_causal.discovery.classical.features import FeatureConfig, feature_table
 from oscar_causal.discovery.classical.found import Found
@@ -22,7 +22,7 @@ from oscar_causal.discovery.classical.mb_by_mb import mb_by_mb
 from oscar_causal.discovery.classical.mi_mcf import MiMcfConfig, mi_mcf
 from oscar_causal.discovery.classical.pcd_by_pcd import pcd_by_pcd
 from oscar_causal.discovery.classical.sparse import SparseTable
-from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
 from oscar_causal.errors import UsageError
 
 Method = Literal["iamb", "cmb", "mb-by-mb", "pcd-by-pcd", "mi-mcf"]
@@ -41,7 +41,7 @@ class BaselineConfig:
     """Everything that decides the boundaries."""
 
     method: Method = "iamb"
-    tests: TestConfig = field(default_factory=TestConfig)
+    tests: CiConfig = field(default_factory=CiConfig)
     features: FeatureConfig = field(default_factory=FeatureConfig)
     mi_mcf: MiMcfConfig = field(default_factory=MiMcfConfig)
     labels_as_candidates: bool | None = None
@@ -83,7 +83,7 @@ def learn_label(
     limits = [limit for limit in (config.label_time_limit, seconds_left) if limit is not None]
     deadline = begun + min(limits) if limits else None
     view = _view(presence, label, config, index, deadline)
-    tester = Tester(view.table, config.tests, allowed=_allowed(view, config), deadline=deadline)
+    tester = CiTester(view.table, config.tests, allowed=_allowed(view, config), deadline=deadline)
     found = _apply(tester, view.target, frozenset(view.labels) - {view.target}, config)
     return GlobalBoundary(
         label=presence.names[presence.n_events + label],
@@ -119,7 +119,7 @@ def _view(
         return _View(presence, target, labels)
     if index is None:
         raise UsageError("features: expected an event index for counts and orders, got none")
-    tester = Tester(presence, config.tests, allowed=np.arange(presence.n_events), deadline=deadline)
+    tester = CiTester(presence, config.tests, allowed=np.arange(presence.n_events), deadline=deadline)
     try:
         columns, complete = tester.dependent(tester.scan(target)), True
     except OutOfTime:
@@ -136,7 +136,7 @@ def _allowed(view: _View, config: BaselineConfig) -> Int64:
     return np.append(np.arange(view.table.n_events), labels).astype(np.int64)
 
 
-def _apply(tester: Tester, target: int, labels: frozenset[int], config: BaselineConfig) -> Found:
+def _apply(tester: CiTester, target: int, labels: frozenset[int], config: BaselineConfig) -> Found:
     match config.method:
         case "iamb":
             return iamb(tester, target)
@@ -150,7 +150,7 @@ def _apply(tester: Tester, target: int, labels: frozenset[int], config: Baseline
             return mi_mcf(tester, target, labels=labels, config=config.mi_mcf)
 
 
-def _members(tester: Tester, view: _View, found: Found) -> tuple[Member, ...]:
+def _members(tester: CiTester, view: _View, found: Found) -> tuple[Member, ...]:
     """The evidence for each member given all the others. Labels may have been among them; they are no events."""
     members = []
     for x in found.members:

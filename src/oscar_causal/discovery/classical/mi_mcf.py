@@ -17,11 +17,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import combinations
+from math import ceil
 
 import numpy as np
 
 from oscar_causal.discovery.classical.found import Found
-from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
 from oscar_causal.errors import UsageError
 
 
@@ -34,9 +35,9 @@ class MiMcfConfig:
     lift: float = 0.13
     """How much better a neighbour must know a weak variable than the label does before its lift is looked at."""
     k1: float = 0.7
-    """Share of the candidates that may come back in phase 2, strongest first."""
+    """Share of the candidates that may come back in phase 2, strongest first (rounded up)."""
     k2: float = 0.1
-    """Share of the features that are checked from the other side in phase 3, weakest first."""
+    """Share of the features that are checked from the other side in phase 3, weakest first (rounded down)."""
 
     def __post_init__(self) -> None:
         for name in ("relevance", "lift", "k1", "k2"):
@@ -45,7 +46,7 @@ class MiMcfConfig:
 
 
 def mi_mcf(
-    tester: Tester, target: int, *, labels: frozenset[int] = frozenset(), config: MiMcfConfig | None = None
+    tester: CiTester, target: int, *, labels: frozenset[int] = frozenset(), config: MiMcfConfig | None = None
 ) -> Found:
     """The features of `target`. `labels` are the other labels' columns; they never stay in the answer."""
     config = config or MiMcfConfig()
@@ -62,7 +63,7 @@ def mi_mcf(
     return Found(tuple(members), complete=True)
 
 
-def _neighbours(tester: Tester, target: int, config: MiMcfConfig) -> list[int]:
+def _neighbours(tester: CiTester, target: int, config: MiMcfConfig) -> list[int]:
     """Phase 1: relevant and not redundant, then weak ones lifted by a neighbour."""
     significant = tester.dependent(tester.scan(target))
     known = _uncertainties(tester, target, significant)
@@ -78,7 +79,7 @@ def _neighbours(tester: Tester, target: int, config: MiMcfConfig) -> list[int]:
 
 
 def _lifted(
-    tester: Tester, target: int, kept: list[int], weak: list[int], known: dict[int, float], config: MiMcfConfig
+    tester: CiTester, target: int, kept: list[int], weak: list[int], known: dict[int, float], config: MiMcfConfig
 ) -> list[int]:
     found: list[int] = []
     for neighbour in kept:
@@ -90,26 +91,26 @@ def _lifted(
 
 
 def _restore_hidden(
-    tester: Tester, target: int, members: list[int], other: int, labels: frozenset[int], config: MiMcfConfig
+    tester: CiTester, target: int, members: list[int], other: int, labels: frozenset[int], config: MiMcfConfig
 ) -> None:
     """Phase 2: bring back the features that only the neighbouring label `other` made look independent."""
     outside = [x for x in tester.dependent(tester.scan(target)) if x not in members and x not in labels]
     strength = _information(tester, target, (), [*outside, *members])
-    floor = min(strength[member] for member in members)
+    floor = min((strength[member] for member in members if member not in labels), default=0.0)
     ranked = sorted((x for x in outside if strength[x] >= floor), key=lambda x: -strength[x])
     sets = [given for size in range(3) for given in combinations([m for m in members if m != other], size)]
-    back = [x for x in ranked[: int(len(ranked) * config.k1)] if not _independent(tester, target, x, other, sets)]
+    back = [x for x in ranked[: ceil(len(ranked) * config.k1)] if not _independent(tester, target, x, other, sets)]
     members += back
 
 
-def _independent(tester: Tester, target: int, x: int, other: int, sets: list[tuple[int, ...]]) -> bool:
+def _independent(tester: CiTester, target: int, x: int, other: int, sets: list[tuple[int, ...]]) -> bool:
     return any(
         bool(tester.separated(target, (*given, other), [x])) and bool(tester.separated(target, given, [x]))
         for given in sets
     )
 
 
-def _check_symmetry(tester: Tester, target: int, members: list[int], config: MiMcfConfig) -> None:
+def _check_symmetry(tester: CiTester, target: int, members: list[int], config: MiMcfConfig) -> None:
     """Phase 3: weakest first, drop features that do not have the target among their neighbours, until one has."""
     strength = _information(tester, target, (), members)
     for x in sorted(members, key=lambda x: strength[x])[: int(len(members) * config.k2)]:
@@ -118,7 +119,7 @@ def _check_symmetry(tester: Tester, target: int, members: list[int], config: MiM
         members.remove(x)
 
 
-def _information(tester: Tester, target: int, given: tuple[int, ...], columns: list[int]) -> dict[int, float]:
+def _information(tester: CiTester, target: int, given: tuple[int, ...], columns: list[int]) -> dict[int, float]:
     """(Conditional) mutual information with the target in nats: G² / 2n."""
     tester.check_time()
     found = tester.table.associations(target, given, np.array(columns, np.int64), "g2")
@@ -126,7 +127,7 @@ def _information(tester: Tester, target: int, given: tuple[int, ...], columns: l
     return dict(zip(columns, values.tolist(), strict=True))
 
 
-def _uncertainties(tester: Tester, target: int, columns: list[int]) -> dict[int, float]:
+def _uncertainties(tester: CiTester, target: int, columns: list[int]) -> dict[int, float]:
     """Symmetrical uncertainty of each column with the target, between 0 and 1."""
     shared = _information(tester, target, (), columns)
     entropy = tester.table.entropies(np.array([target, *columns], np.int64))

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from oscar_causal.discovery.classical.tester import Tester
+from oscar_causal.discovery.classical.tester import CiTester
 
 
 @dataclass
@@ -29,7 +29,7 @@ class Neighbours:
         return None if other in self.members else self.separators.get(other, ())
 
 
-def hiton_pc(tester: Tester, target: int, into: Neighbours | None = None) -> Neighbours:
+def hiton_pc(tester: CiTester, target: int, into: Neighbours | None = None) -> Neighbours:
     """Parents and children of `target`, admitted in the order of their marginal association."""
     found = into or Neighbours(target)
     open_ = tester.dependent(tester.scan(target))
@@ -39,7 +39,7 @@ def hiton_pc(tester: Tester, target: int, into: Neighbours | None = None) -> Nei
     return found
 
 
-def max_min_pc(tester: Tester, target: int, into: Neighbours | None = None) -> Neighbours:
+def max_min_pc(tester: CiTester, target: int, into: Neighbours | None = None) -> Neighbours:
     """Parents and children of `target`, admitted in the order of the weakest association under any set asked so far."""
     found = into or Neighbours(target)
     scan = tester.scan(target)
@@ -53,7 +53,7 @@ def max_min_pc(tester: Tester, target: int, into: Neighbours | None = None) -> N
     return found
 
 
-def _eliminate(tester: Tester, found: Neighbours, open_: list[int], weakest: dict[int, float]) -> list[int]:
+def _eliminate(tester: CiTester, found: Neighbours, open_: list[int], weakest: dict[int, float]) -> list[int]:
     """After an admission: send away whoever some set with the newcomer separates. Returns the candidates still open.
 
     `weakest` keeps the smallest strength of each candidate it lists.

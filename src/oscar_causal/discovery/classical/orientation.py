@@ -7,11 +7,20 @@ from itertools import combinations
 
 
 class PartialGraph:
-    """Edges between columns, each undirected or directed. Directing an edge twice keeps the first direction."""
+    """Edges between columns, each undirected or directed. Directing an edge twice keeps the first direction.
+
+    Two variables count as not adjacent only once all edges of one of them are known (`settle`): in a graph that still
+    grows, a missing edge may just not have been looked for.
+    """
 
     def __init__(self) -> None:
         self._adjacent: dict[int, set[int]] = defaultdict(set)
         self._directed: set[tuple[int, int]] = set()
+        self._settled: set[int] = set()
+
+    def settle(self, a: int) -> None:
+        """All edges of a have been added."""
+        self._settled.add(a)
 
     def connect(self, a: int, b: int) -> None:
         """Add an undirected edge unless there is one."""
@@ -52,9 +61,12 @@ class PartialGraph:
         return self._must(a, b) and self.direct(a, b)
 
     def _must(self, a: int, b: int) -> bool:
-        if any(c not in self._adjacent[b] for c in self.parents(a)):
+        if any(self._apart(c, b) for c in self.parents(a)):
             return True  # c → a - b: b → a would make a new collider
         if self.children(a) & self.parents(b):
             return True  # a → c → b: b → a would close a cycle
         between = self.undirected(a) & self.parents(b)
-        return any(d not in self._adjacent[c] for c, d in combinations(between, 2))  # a - c → b ← d - a
+        return any(self._apart(c, d) for c, d in combinations(between, 2))  # a - c → b ← d - a
+
+    def _apart(self, a: int, b: int) -> bool:
+        return b not in self._adjacent[a] and (a in self._settled or b in self._settled)

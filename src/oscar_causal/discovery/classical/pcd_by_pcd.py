@@ -16,10 +16,10 @@ from itertools import combinations
 from oscar_causal.discovery.classical.found import Found, Role
 from oscar_causal.discovery.classical.neighbours import Neighbours, max_min_pc
 from oscar_causal.discovery.classical.orientation import PartialGraph
-from oscar_causal.discovery.classical.tester import OutOfTime, Tester
+from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
 
 
-def pcd_by_pcd(tester: Tester, target: int, *, outcome: bool = False) -> Found:
+def pcd_by_pcd(tester: CiTester, target: int, *, outcome: bool = False) -> Found:
     """Parents, children and spouses of `target` with roles. `outcome`: it is known to cause nothing in the table."""
     search = _Search(tester, target)
     complete = True
@@ -34,7 +34,7 @@ def pcd_by_pcd(tester: Tester, target: int, *, outcome: bool = False) -> Found:
 
 
 class _Search:
-    def __init__(self, tester: Tester, target: int) -> None:
+    def __init__(self, tester: CiTester, target: int) -> None:
         self.tester, self.target = tester, target
         self.graph = PartialGraph()
         self._sets: dict[int, Neighbours] = {}
@@ -54,6 +54,7 @@ class _Search:
             done.add(x)
             for y in self._neighbours(x):
                 self.graph.connect(x, y)
+            self.graph.settle(x)
             self._find_colliders(x)
             self.graph.apply_meek()
             if not self.graph.undirected(self.target):

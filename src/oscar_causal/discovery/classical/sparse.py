@@ -29,8 +29,8 @@ Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 CELLS_AT_ONCE = 1 << 21
 """Most (stratum, column) counts held at a time; more strata are taken in turns."""
-MOST_GIVEN = 62
-"""Conditioning events fit in the bits of one integer."""
+BITS_AT_ONCE = 24
+"""Conditioning columns coded in one integer before the codes are numbered anew."""
 
 
 @dataclass(frozen=True)
@@ -114,15 +114,15 @@ class SparseTable:
         return cls((load[0], load[1]), (load[2], load[3]), names, n_events)
 
     def _strata(self, given: Sequence[int], with_y: Bool) -> _Strata:
-        if len(given) > MOST_GIVEN:
-            raise DataError(f"conditioning set: expected at most {MOST_GIVEN} events, got {len(given)}")
         code = np.zeros(self.n_rows, np.int64)
-        for bit, column in enumerate(given):
-            code[self.rows_of(column)] += 1 << bit
-        touched = np.flatnonzero(code)
-        values, inverse = np.unique(code[touched], return_inverse=True)
-        code[touched] = inverse + 1
-        size = len(values) + 1
+        touched, size = np.zeros(0, np.int64), 1
+        for begin in range(0, len(given), BITS_AT_ONCE):
+            for bit, column in enumerate(given[begin : begin + BITS_AT_ONCE]):
+                code[self.rows_of(column)] += np.int64(size) << bit
+            touched = np.flatnonzero(code)
+            values, inverse = np.unique(code[touched], return_inverse=True)
+            code[touched] = inverse + 1
+            size = len(values) + 1
         n = np.bincount(code[touched], minlength=size)
         n[0] = self.n_rows - len(touched)
         return _Strata(code, touched, n, np.bincount(code[with_y], minlength=size))

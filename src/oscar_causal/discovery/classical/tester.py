@@ -13,8 +13,8 @@ from scipy import special
 
 from oscar_causal.discovery.classical.ci_tests import (
     Associations,
+    CiConfig,
     Statistic,
-    TestConfig,
     attainable_family,
     log_chi2_tail,
     rejected,
@@ -59,7 +59,7 @@ class Scan:
     """Indices into `found` of those that may reject, strongest first."""
 
 
-class Tester:
+class CiTester:
     """Tests on one table under one configuration. `allowed` are the columns that may enter as candidates.
 
     Candidates are ranked by p-value; those of binary tables by the statistic, because their degrees of freedom only say
@@ -67,7 +67,7 @@ class Tester:
     """
 
     def __init__(
-        self, table: Table, config: TestConfig, *, allowed: Int64 | None = None, deadline: float | None = None
+        self, table: Table, config: CiConfig, *, allowed: Int64 | None = None, deadline: float | None = None
     ) -> None:
         self.table, self.config, self.deadline = table, config, deadline
         self.allowed = np.arange(table.n_columns) if allowed is None else np.asarray(allowed, np.int64)

@@ -12,7 +12,6 @@ import argparse
 import json
 import platform
 import subprocess
-import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -171,7 +170,7 @@ def commit() -> str:
         return "unknown"
 
 
-def main() -> None:
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fleet", default="demo")
     parser.add_argument("--sequences", type=int)
@@ -187,7 +186,11 @@ def main() -> None:
     parser.add_argument("--scheme", default="joint")
     parser.add_argument("--set", dest="settings", default="{}", help="further training settings as JSON")
     parser.add_argument("--out", default="docs/results")
-    args = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    args = arguments()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     clock = {"begun": time.time()}
     with tempfile.TemporaryDirectory() as scratch:

@@ -232,7 +232,6 @@ def test_excluded_events_are_never_in_the_evidence(workshop: Any, estimator: str
     assert "e4" not in {item.event for item in boundary.evidence}
 
 
-@pytest.mark.xfail(strict=True, reason="excluded events are hidden from the evidence but still replaced and tested")
 def test_excluded_events_are_never_replaced(workshop: Any) -> None:
     model = workshop.response(40, lambda present: np.where(present[:, [3]] & present[:, [4]], 0.9, 0.1))
     data = from_records(

@@ -46,7 +46,8 @@ def count(predicted: Bool, truth: Bool) -> Counts:
 
 def divide(numerator: Float, denominator: Float) -> Float:
     """Elementwise quotient; 0 where the denominator is 0."""
-    return np.divide(numerator, denominator, out=np.zeros_like(numerator, float), where=denominator > 0)
+    quotient: Float = np.divide(numerator, denominator, out=np.zeros_like(numerator, float), where=denominator > 0)
+    return quotient
 
 
 def label_scores(counts: Counts) -> tuple[Float, Float, Float]:
@@ -107,8 +108,8 @@ def reliability(probs: Float, truth: Bool, *, bins: int = 10) -> tuple[list[dict
     flat, hits = probs.ravel(), truth.ravel()
     index = np.minimum((flat * bins).astype(int), bins - 1)
     number = np.bincount(index, minlength=bins).astype(float)
-    predicted = divide(np.bincount(index, flat, bins), number)
-    observed = divide(np.bincount(index, hits, bins), number)
+    predicted = divide(np.bincount(index, flat, bins).astype(float), number)
+    observed = divide(np.bincount(index, hits, bins).astype(float), number)
     error = float((number * np.abs(predicted - observed)).sum() / max(1, len(flat)))
     rows = [
         {

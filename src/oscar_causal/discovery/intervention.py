@@ -34,12 +34,18 @@ from oscar_causal.discovery.contexts import (
 from oscar_causal.discovery.significance import (
     ColumnTest,
     benjamini_hochberg,
+    bounded_interval,
     column_test,
-    inverted_interval,
     leading_columns,
     standardised,
 )
 from oscar_causal.errors import UsageError
+
+FIXED = 4
+"""Contexts every sequence needs: as it is, its forecast along the way, and twice with its ties shuffled."""
+
+
+TIE_FLAG = "order inside a timestamp matters"
 
 
 @dataclass(frozen=True)
@@ -50,8 +56,8 @@ class InterventionConfig:
     """N: most forward passes for one sequence."""
     alpha: float = 0.05
     """False discovery rate within one (sequence, label)."""
-    delta: float = 0.1
-    """Effects smaller than this on P(label) do not make an event a cause."""
+    delta: float = 0.05
+    """Tests ask whether an effect on P(label) is larger than this; smaller ones do not make an event a cause."""
     screen_rate: float = 0.15
     """Probability of replacing a type while screening."""
     finalists: int | None = None
@@ -70,6 +76,10 @@ class InterventionConfig:
             raise UsageError(f"delta: expected 0 up to 1, got {self.delta}")
         if not 0 < self.screen_rate < 1:
             raise UsageError(f"screen_rate: expected between 0 and 1, got {self.screen_rate}")
+        if self.finalists is not None and self.finalists < 1:
+            raise UsageError(f"finalists: expected at least 1, got {self.finalists}")
+        if self.redraws < 99:
+            raise UsageError(f"redraws: expected at least 99, got {self.redraws}")
 
     @property
     def finalist_count(self) -> int:
@@ -78,10 +88,10 @@ class InterventionConfig:
 
     @property
     def budget(self) -> tuple[int, int, int]:
-        """Contexts of screen, focus and pairs; two more show the sequence as it is and its forecast along the way."""
+        """Contexts of screen, focus and pairs; `FIXED` more show the sequence as it is, its forecast, and its ties."""
         pairs = max(4, self.contexts // 6)
         screen = max(4, self.contexts // 6)
-        return screen, self.contexts - pairs - screen - 2, pairs
+        return screen, self.contexts - pairs - screen - FIXED, pairs
 
 
 @dataclass(frozen=True)
@@ -96,6 +106,7 @@ class Subject:
     owner: Int64  # (L,) index into types
     law: torch.Tensor  # (L, V) replacement law
     ties: Int64 | None  # (L,) timestamp numbers, None = leave the order alone
+    testable: Bool  # (K,) types that may be replaced
 
 
 @dataclass(frozen=True)
@@ -125,22 +136,33 @@ class LabelEvidence:
     flags: tuple[str, ...]
 
 
-def prepare(model: EventDensity, sequence: Contexts, *, sequence_id: str, seed: int, shuffle: bool) -> Subject:
-    """Compute the replacement law of a sequence once."""
+def prepare(
+    model: EventDensity,
+    sequence: Contexts,
+    *,
+    sequence_id: str,
+    seed: int,
+    shuffle: bool,
+    excluded: frozenset[int] = frozenset(),
+) -> Subject:
+    """Compute the replacement law of a sequence once; `excluded` event ids are never replaced."""
     event_ids = sequence.event_ids[0].cpu().numpy()
     types, owner = present_types(event_ids)
     groups = tie_groups(sequence.times.cpu().numpy())
     tied = shuffle and groups[-1] + 1 < len(groups)
     law = without_types(model.event_probs(sequence), types)
-    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, groups if tied else None)
+    testable = np.array([int(t) not in excluded for t in types])
+    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, groups if tied else None, testable)
 
 
-def respond(model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str) -> Float64:
+def respond(
+    model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
+) -> Float64:
     """P(label) after the last event with the masked types replaced: masks (N, K) -> (N, Y')."""
     shape = (len(masks), len(subject.event_ids))
     draws = draw(subject.law, Stream(subject.seed, subject.sequence_id, f"draw {purpose}").uniforms(*shape))
     ids = replace_types(subject.event_ids, subject.owner, masks, draws)
-    if subject.ties is not None:
+    if shuffled and subject.ties is not None:
         tie_stream = Stream(subject.seed, subject.sequence_id, f"tie {purpose}")
         ids = shuffle_ties(ids, subject.ties, tie_stream.uniforms(*shape))
     contexts = Contexts(torch.as_tensor(ids), subject.sequence.times, subject.sequence.channels)
@@ -154,24 +176,43 @@ def explain(
     """Evidence for each label, and the number of contexts spent. `names` are the event names of `subject.types`."""
     screen_n, focus_n, pair_n = config.budget
     count = len(subject.types)
-    observed = respond(model, subject, np.zeros((1, count), bool), labels, "observed")[0]  # (Y',)
+    observed = respond(model, subject, np.zeros((1, count), bool), labels, "observed", shuffled=False)[0]  # (Y',)
+    unchanged, tie_contexts = shuffled_reference(model, subject, labels, observed)  # (1 or 2, Y')
+    reference = unchanged.mean(0)
     uniforms = Stream(subject.seed, subject.sequence_id, "mask").uniforms(screen_n + focus_n, count)
-    screen = _stage(model, subject, labels, uniforms[:screen_n], np.full(count, config.screen_rate), "screen")
+    screen_rates = np.where(subject.testable, config.screen_rate, 0.0)
+    screen = _stage(model, subject, labels, uniforms[:screen_n], screen_rates, "screen")
     moves = forecast_moves(model, subject, labels)  # (K, Y')
-    finalists = [
-        alternate(rank_types(screen, j), np.argsort(-moves[:, j], kind="stable"))[: config.finalist_count]
-        for j in range(len(labels))
-    ]
-    rates = focus_rates(screen, observed, finalists)
+    finalists = [choose_finalists(subject, screen, moves[:, j], j, config) for j in range(len(labels))]
+    rates = focus_rates(screen, reference, finalists, config.screen_rate)
     focus = _stage(model, subject, labels, uniforms[screen_n:], rates, "focus")
     redraws = Stream(subject.seed, subject.sequence_id, "redraw").uniforms(config.redraws, focus_n)
-    tested = [_test(focus, j, chosen, redraws) for j, chosen in enumerate(finalists)]
-    alone, spent = leave_one_out(model, subject, labels, tested, observed, pair_n)
+    tested = [_test(focus, j, chosen, redraws, config.delta) for j, chosen in enumerate(finalists)]
+    alone, spent = leave_one_out(model, subject, labels, tested, pair_n)
+    hangs = np.abs(unchanged - observed).max(0) > config.delta
     results = []
     for j in range(len(labels)):
-        judge = _Judge(subject, names, config, screen, focus, redraws, j, float(observed[j]))
-        results.append(LabelEvidence(float(observed[j]), judge.all_evidence(tested[j], alone[j]), ()))
-    return results, 2 + screen_n + focus_n + spent
+        judge = _Judge(subject, names, config, screen, focus, j, float(reference[j]))
+        flags = (TIE_FLAG,) if hangs[j] else ()
+        results.append(LabelEvidence(float(observed[j]), judge.all_evidence(tested[j], alone[j]), flags))
+    return results, 2 + screen_n + focus_n + spent + tie_contexts
+
+
+def shuffled_reference(model: LabelDensity, subject: Subject, labels: Int64, observed: Float64) -> tuple[Float64, int]:
+    """P(label) with nothing replaced, in two random orders inside the timestamps, and the contexts spent on it.
+
+    Without ties it is the observed one. Effects are measured against it, so the stored order of tied events is not
+    what they are about.
+    """
+    if subject.ties is None:
+        return observed[None, :], 0
+    return respond(model, subject, np.zeros((2, len(subject.types)), bool), labels, "ties"), 2
+
+
+def choose_finalists(subject: Subject, screen: Stage, moves: Float64, label: int, config: InterventionConfig) -> Int64:
+    """The types of a sequence that one label is tested on."""
+    ranked = alternate(rank_types(screen, label), np.argsort(-moves, kind="stable"))
+    return ranked[subject.testable[ranked]][: config.finalist_count]
 
 
 def _stage(
@@ -187,17 +228,18 @@ def rank_types(screen: Stage, label: int) -> Int64:
     Adds up the standardised difference over all contexts, the one over contexts that keep the leading types, and how
     low P(label) stays in the best context without the type (a needed event never leaves it high).
     """
-    outcome, masks = screen.outcomes[:, label], screen.masks.astype(float)
-    leading = leading_columns(outcome, masks, screen.rates)
-    everywhere = np.ones(len(outcome), bool)
-    kept = ~screen.masks[:, leading].any(1)
-    score = np.abs(standardised(outcome, masks, screen.rates, everywhere))
+    outcome, testable = screen.outcomes[:, label], np.flatnonzero(screen.rates > 0)
+    masks, rates = screen.masks[:, testable].astype(float), screen.rates[testable]
+    leading = leading_columns(outcome, masks, rates)
+    kept: Bool = masks[:, leading].sum(axis=1) == 0
+    score = np.abs(standardised(outcome, masks, rates, np.ones(len(outcome), bool)))
     if kept.sum() > 3:
-        score = np.maximum(score, np.abs(standardised(outcome, masks, screen.rates, kept)))
-    best_without = np.where(screen.masks, outcome[:, None], 0.0).max(0)
-    score = score + 2 * np.where(screen.masks.any(0), 1 - best_without / max(outcome.max(), 1e-9), 0.0)
+        score = np.maximum(score, np.abs(standardised(outcome, masks, rates, kept)))
+    best_without = np.where(masks > 0, outcome[:, None], 0.0).max(0)
+    score = score + 2 * np.where((masks > 0).any(0), 1 - best_without / max(outcome.max(), 1e-9), 0.0)
     score[leading] += 10.0
-    return np.argsort(-score, kind="stable")
+    rest = np.flatnonzero(screen.rates == 0)
+    return np.concatenate([testable[np.argsort(-score, kind="stable")], rest])
 
 
 def forecast_moves(model: LabelDensity, subject: Subject, labels: Int64) -> Float64:
@@ -222,7 +264,7 @@ def alternate(first: Int64, second: Int64) -> Int64:
     return turns[np.sort(earliest)]
 
 
-def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64]) -> Float64:
+def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64], screen_rate: float) -> Float64:
     """Replacement probability of each type in the focus stage: about 1 / (size of the boundary), 0 for all others.
 
     With rate r and a boundary of s needed events P(label) survives in a share (1 - r)^s of the contexts: solve for s.
@@ -231,20 +273,20 @@ def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64]) -> Flo
     rates = np.zeros(screen.masks.shape[1])
     for j, chosen in enumerate(finalists):
         fallen = float(np.clip((screen.outcomes[:, j] < 0.5 * observed[j]).mean(), 0.01, 0.97))
-        size = np.log(1 - fallen) / np.log(1 - screen.rates[0])
+        size = np.log(1 - fallen) / np.log(1 - screen_rate)
         rate = float(np.clip(1 / max(size, 0.1), 0.12, 0.5))
         rates[chosen] = np.where(rates[chosen] > 0, np.minimum(rates[chosen], rate), rate)
     return rates
 
 
-def _test(focus: Stage, label: int, finalists: Int64, redraws: Float64) -> Focus:
+def _test(focus: Stage, label: int, finalists: Int64, redraws: Float64, delta: float) -> Focus:
     masks = focus.masks[:, finalists].astype(float)
-    tests = column_test(focus.outcomes[:, label], masks, focus.rates[finalists], redraws)
+    tests = column_test(focus.outcomes[:, label], masks, focus.rates[finalists], redraws, delta=delta)
     return Focus(finalists, tests, benjamini_hochberg(tests.p_values))
 
 
 def leave_one_out(
-    model: LabelDensity, subject: Subject, labels: Int64, tested: list[Focus], observed: Float64, budget: int
+    model: LabelDensity, subject: Subject, labels: Int64, tested: list[Focus], budget: int
 ) -> tuple[list[dict[int, Float64]], int]:
     """P(label) with one finalist replaced and all else as observed: {type: draws} for each label.
 
@@ -278,25 +320,23 @@ class _Judge:
     config: InterventionConfig
     screen: Stage
     focus: Stage
-    redraws: Float64
     label: int
-    observed: float
+    reference: float
 
     def all_evidence(self, tested: Focus, alone: dict[int, Float64]) -> tuple[EventEvidence, ...]:
-        """Evidence for every type of the sequence."""
+        """Evidence for every type of the sequence that may be replaced."""
         rank = {int(t): k for k, t in enumerate(tested.finalists)}
         return tuple(
             self._finalist(t, tested, rank[t], alone.get(t)) if t in rank else self._screened(t)
-            for t in range(len(self.subject.types))
+            for t in np.flatnonzero(self.subject.testable).tolist()
         )
 
     def _finalist(self, t: int, tested: Focus, k: int, alone: Float64 | None) -> EventEvidence:
         outcome, mask = self.focus.outcomes[:, self.label], self.focus.masks[:, t]
         effect, se = _difference(outcome, mask)
-        rate = float(self.focus.rates[t])
-        low, high = inverted_interval(outcome, mask.astype(float), rate, self.redraws, 1 - self.config.alpha)
+        low, high = bounded_interval(outcome, mask.astype(float), 1 - self.config.alpha)
         q = float(tested.q_values[k])
-        drops = None if alone is None else self.observed - alone
+        drops = None if alone is None else self.reference - alone
         strength = self._strength(float(tested.tests.effects[k]), drops)
         return EventEvidence(
             event=self.names[t],
@@ -314,7 +354,7 @@ class _Judge:
             indicator_se=None if drops is None or len(drops) < 2 else float(drops.std(ddof=1) / len(drops) ** 0.5),
             ci_low=low,
             ci_high=high,
-            cmi_nats=None if alone is None else paired_cmi(np.full(len(alone), self.observed), alone),
+            cmi_nats=None if alone is None else paired_cmi(np.full(len(alone), self.reference), alone),
         )
 
     def _strength(self, conditional: float, drops: Float64 | None) -> float:
@@ -332,9 +372,10 @@ class _Judge:
 
     def _screened(self, t: int) -> EventEvidence:
         mask = self.screen.masks[:, t]
-        effect, se = _difference(self.screen.outcomes[:, self.label], mask)
-        bound = 2 * (se if se is not None else 1.0)
-        small = abs(effect) + bound <= self.config.delta
+        outcome = self.screen.outcomes[:, self.label]
+        effect, se = _difference(outcome, mask)
+        low, high = bounded_interval(outcome, mask.astype(float), 1 - self.config.alpha)
+        small = -self.config.delta <= low and high <= self.config.delta
         return EventEvidence(
             event=self.names[t],
             positions=self._positions(t),

@@ -22,6 +22,8 @@ import numpy.typing as npt
 
 from oscar_causal import __version__
 from oscar_causal.data.sequences import Dataset, read_dataset
+from oscar_causal.density.checkpoint import model_digest
+from oscar_causal.density.folds import MEAN, ModelSet, load_models
 from oscar_causal.discovery.boundary import Boundary
 from oscar_causal.discovery.oneshot import ESTIMATORS, DiscoveryConfig, discover
 from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, fingerprint
@@ -31,7 +33,7 @@ OnProgress = Callable[[int, int], None]
 Indices = npt.NDArray[np.int64]
 
 
-def discover_folder(
+def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     model: Path | str,
     dataset: Path | str,
     out: Path | str,
@@ -44,7 +46,7 @@ def discover_folder(
     force: bool = False,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Explain every sequence (or those at `indices`) of a dataset folder with a model folder; writes a results folder."""
+    """Explain the sequences (or those at `indices`) of a dataset folder with a model folder, into a results folder."""
     if workers < 1:
         raise UsageError(f"workers: expected at least 1, got {workers}")
     config = config or DiscoveryConfig()
@@ -72,8 +74,6 @@ def discover_folder(
 
 def describe_run(model: Path, data: Dataset, chosen: Indices, config: DiscoveryConfig) -> dict[str, Any]:
     """What decides the results, with its fingerprint; the content of `run.json` but for times and hosts."""
-    from oscar_causal.density.checkpoint import model_digest
-
     what = {
         "estimator": config.estimator,
         "estimand": ESTIMATORS[config.estimator],
@@ -95,9 +95,7 @@ Job = tuple[str, str, DiscoveryConfig, str]
 _worker: dict[str, Any] = {}
 
 
-def _explain_shards(
-    job: Job, shards: list[tuple[int, Indices]], workers: int
-) -> Iterator[tuple[int, list[Boundary]]]:
+def _explain_shards(job: Job, shards: list[tuple[int, Indices]], workers: int) -> Iterator[tuple[int, list[Boundary]]]:
     if workers == 1 or len(shards) <= 1:
         _load(job)
         for k, indices in shards:
@@ -140,47 +138,34 @@ def _load(job: Job, one_thread: bool = False) -> None:
     """Open model and dataset once per process."""
     import torch
 
-    from oscar_causal.density.checkpoint import load_model
-
     if one_thread:
         torch.set_num_threads(1)
     model, dataset, config, device = job
     if device.startswith("cuda"):
         torch.set_float32_matmul_precision("high")
-    loaded = load_model(model, device=device)
-    _worker.update(model=loaded, data=read_dataset(dataset), config=config, marks=_marks(Path(model), loaded))
-
-
-def _marks(folder: Path, model: Any) -> tuple[dict[str, bool], list[str]]:
-    from oscar_causal.data.folders import read_json
-    from oscar_causal.density.quality import trusted_labels
-
-    training = folder / "training.json"
-    subjects = [read_json(training)["subjects"]] if training.exists() else []
-    return trusted_labels(model.info.get("quality", {})), subjects
+    _worker.update(models=load_models(model, device=device), data=read_dataset(dataset), config=config)
 
 
 def _explain(indices: Indices) -> list[Boundary]:
-    from oscar_causal.data.subjects import seen_subjects
-
     part: Dataset = _worker["data"].take(indices)
-    trusted, subjects = _worker["marks"]
-    seen = dict(zip(part.sequence_ids.to_pylist(), seen_subjects(part.subject_ids, subjects).tolist(), strict=True))
+    models: ModelSet = _worker["models"]
+    routes, seen = models.routes(part.subject_ids), models.seen_in_training(part.subject_ids)
+    found: dict[int, list[Boundary]] = {}
+    for route in np.unique(routes):
+        rows = np.flatnonzero(routes == route)
+        model = models.mean if route == MEAN else models.models[int(route)]
+        explained = discover(model, part.take(rows), _worker["config"])
+        found.update(zip(rows.tolist(), explained, strict=True))
     return [
-        replace(item, trusted=trusted.get(item.label), seen_in_training=seen[item.sequence_id] if subjects else None)
-        for boundaries in discover(_worker["model"], part, _worker["config"])
-        for item in boundaries
+        replace(item, trusted=models.trusted(item.label), seen_in_training=bool(seen[row]))
+        for row in range(len(part))
+        for item in found[row]
     ]
 
 
 def unseen_indices(model: Path | str, dataset: Path | str) -> Indices:
-    """Sequences of a dataset whose subjects the model was not trained on."""
-    from oscar_causal.data.folders import read_json
-    from oscar_causal.data.subjects import seen_subjects
-
-    data = read_dataset(dataset)
-    packed = [read_json(path)["subjects"] for path in sorted(Path(model).rglob("training.json"))]
-    unseen = np.flatnonzero(~seen_subjects(data.subject_ids, packed))
+    """Sequences of a dataset that the model judging them was not trained on (with folds: all)."""
+    unseen = np.flatnonzero(~load_models(model).seen_in_training(read_dataset(dataset).subject_ids))
     if not len(unseen):
         raise UsageError(f"{model}: was trained on every subject of {dataset}; there is no held-out sequence")
     return unseen

@@ -28,6 +28,9 @@ ESTIMATORS = {
 }
 """Estimator -> what it estimates."""
 
+FEW_POSITIONS = 10
+"""Among fewer values none can lie 2.75 standard deviations above their mean."""
+
 OnProgress = Callable[[int, int], None]
 
 
@@ -118,9 +121,19 @@ def _run(
 ) -> tuple[list[Found], int]:
     if config.estimator == "prefix":
         return _run_prefix(model, sequence, labels, sequence_id, config)
+    known = model.vocabulary.event_ids
+    excluded = frozenset({UNKNOWN_ID, *(known[name] for name in config.excluded if name in known)})
     subject = intervention.prepare(
-        model, sequence, sequence_id=sequence_id, seed=config.seed, shuffle=config.intervention.shuffle_ties
+        model,
+        sequence,
+        sequence_id=sequence_id,
+        seed=config.seed,
+        shuffle=config.intervention.shuffle_ties,
+        excluded=excluded,
     )
+    if not subject.testable.any():
+        whole = model.label_probs(sequence, torch.as_tensor(labels), torch.tensor([sequence.event_ids.shape[1]]))
+        return [(float(p), (), ["no event may be replaced"]) for p in whole[0, 0]], 1
     names = [model.vocabulary.name(int(t)) for t in subject.types]
     results, spent = intervention.explain(model, subject, labels, names, config.intervention)
     return [(item.observed, item.evidence, list(item.flags)) for item in results], spent
@@ -138,8 +151,10 @@ def _run_prefix(
     curves = prefix.prefix_curves(model, sequence, pasts, labels, settings.context)
     names = [model.vocabulary.name(int(event)) for event in sequence.event_ids[0]]
     times = sequence.times.cpu().numpy()
-    found = [(p, prefix.prefix_evidence(curves, j, names, times, settings), []) for j, p in enumerate(whole)]
-    return found, len(pasts) + 1  # type: ignore[return-value]
+    few = length - settings.context < FEW_POSITIONS
+    flags = [f"only {length - settings.context} positions to set a threshold on"] if few else []
+    found = [(p, prefix.prefix_evidence(curves, j, names, times, settings), list(flags)) for j, p in enumerate(whole)]
+    return found, len(pasts) + 1
 
 
 def _wanted_labels(config: DiscoveryConfig, vocabulary: Vocabulary) -> Int64 | None:

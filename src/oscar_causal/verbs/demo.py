@@ -95,7 +95,9 @@ def _show(figures: dict[str, Any]) -> None:
         title=f"Causes found in {figures['explained']} cars the model has never seen, against the known reasons",
     )
     example = figures["example"]
-    lines = [f"label model: F1 {labels:.3f} on held-out cars; {figures['seconds']:.0f} s in all; files in {figures['out']}"]
+    lines = [
+        f"label model: F1 {labels:.3f} on held-out cars; {figures['seconds']:.0f} s in all; files in {figures['out']}"
+    ]
     if example:
         lines.append(f"for example {example['sequence_id']}, {example['label']!r}:")
         lines += [

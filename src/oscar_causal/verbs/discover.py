@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import Annotated
 
 import typer
 
@@ -15,22 +15,24 @@ def run(
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     out: Annotated[Path, typer.Option(help="Results folder to write.")],
     estimator: Annotated[str, typer.Option(help="intervention, or prefix (the paper's).")] = "intervention",
-    contexts: Annotated[Optional[int], typer.Option(help="Most contexts for one sequence (N).")] = None,
+    contexts: Annotated[int | None, typer.Option(help="Most contexts for one sequence (N).")] = None,
     alpha: Annotated[float, typer.Option(help="False discovery rate within one sequence and label.")] = 0.05,
-    delta: Annotated[float, typer.Option(help="Smallest effect on P(label) that counts.")] = 0.1,
+    delta: Annotated[float, typer.Option(help="Smallest effect on P(label) that counts.")] = 0.05,
     threshold: Annotated[float, typer.Option(help="prefix: k of mean + k * sd.")] = 2.75,
     context: Annotated[int, typer.Option(help="prefix: the first c events are resampled.")] = 15,
     sampler: Annotated[str, typer.Option(help="prefix: top-k, permutation or none.")] = "top-k",
-    max_lag: Annotated[Optional[float], typer.Option(help="prefix: oldest event tested, in seconds.")] = None,
+    max_lag: Annotated[float | None, typer.Option(help="prefix: oldest event tested, in seconds.")] = None,
     label: Annotated[
-        Optional[list[str]], typer.Option(help="Explain this label in every sequence; may be repeated.")
+        list[str] | None, typer.Option(help="Explain this label in every sequence; may be repeated.")
     ] = None,
-    predicted: Annotated[bool, typer.Option("--predicted", help="Explain labels with P > 0.5, recorded or not.")] = False,
-    exclude: Annotated[Optional[list[str]], typer.Option(help="Event never to be tested; may be repeated.")] = None,
+    predicted: Annotated[
+        bool, typer.Option("--predicted", help="Explain labels with P > 0.5, recorded or not.")
+    ] = False,
+    exclude: Annotated[list[str] | None, typer.Option(help="Event never to be tested; may be repeated.")] = None,
     held_out: Annotated[bool, typer.Option("--held-out", help="Only sequences the model has not seen.")] = False,
     seed: Annotated[int, typer.Option(help="Decides masks and draws.")] = 0,
     workers: Annotated[int, typer.Option(help="Processes.")] = 1,
-    device: Annotated[Optional[str], typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
     json: Json = False,
@@ -72,8 +74,9 @@ def run(
         [
             f"{out}: {summary['explained']:,} (sequence, label) pairs explained, {summary['causes']:,} causes, "
             f"{summary['inhibitors']:,} inhibitors, {summary['empty']:,} pairs without any",
-            f"marks: {summary['untrusted']:,} on labels not to be trusted, {summary['seen']:,} on sequences seen in training",
-            "a cause here is a direct effect on the model's prediction; about the world it speaks as far as the model is right",
+            f"marks: {summary['untrusted']:,} on labels not to be trusted, "
+            f"{summary['seen']:,} on sequences seen in training",
+            "a cause is a direct effect on the model's prediction; of the world it speaks as far as the model is right",
         ]
     )
 

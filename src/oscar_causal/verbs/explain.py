@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -14,12 +14,13 @@ from oscar_causal.verbs.output import Json, print_json, print_lines, print_table
 def run(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     sequence: Annotated[
-        str, typer.Argument(help='A sequence id (with --dataset), a JSON file with {"events", "times"}, or - for stdin.')
+        str,
+        typer.Argument(help='A sequence id (with --dataset), a JSON file with {"events", "times"}, or - for stdin.'),
     ],
-    dataset: Annotated[Optional[Path], typer.Option(help="Dataset folder to take the sequence from.")] = None,
+    dataset: Annotated[Path | None, typer.Option(help="Dataset folder to take the sequence from.")] = None,
     contexts: Annotated[int, typer.Option(help="Most contexts (N).")] = 128,
     alpha: Annotated[float, typer.Option(help="False discovery rate within one label.")] = 0.05,
-    label: Annotated[Optional[list[str]], typer.Option(help="Label to explain; may be repeated.")] = None,
+    label: Annotated[list[str] | None, typer.Option(help="Label to explain; may be repeated.")] = None,
     seed: Annotated[int, typer.Option(help="Decides masks and draws.")] = 0,
     json: Json = False,
 ) -> None:
@@ -30,9 +31,7 @@ def run(
 
     data = _one_sequence(sequence, dataset)
     labels: Any = tuple(label) if label else ("observed" if len(data.labels.ids) else "predicted")
-    config = DiscoveryConfig(
-        intervention=InterventionConfig(contexts=contexts, alpha=alpha), labels=labels, seed=seed
-    )
+    config = DiscoveryConfig(intervention=InterventionConfig(contexts=contexts, alpha=alpha), labels=labels, seed=seed)
     found = [item for part in discover(load_model(model), data, config) for item in part]
     if json:
         print_json([_as_json(item) for item in found])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Optional
+from typing import Annotated, Any
 
 import typer
 
@@ -19,7 +19,7 @@ MEANING = {
 
 def run(
     results: Annotated[Path, typer.Argument(help="Results folder.")],
-    dataset: Annotated[Optional[Path], typer.Option(help="Dataset folder; by default the one of the run.")] = None,
+    dataset: Annotated[Path | None, typer.Option(help="Dataset folder; by default the one of the run.")] = None,
     json: Json = False,
 ) -> None:
     """Precision, recall and F1 against the dataset's rules and reasons."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -107,7 +105,7 @@ def test_falling_times_are_named_where_order_matters(times):
         evaluate(parse("A then B"), index)
 
 
-def test_a_block_of_the_paper_size_is_quick():
+def test_a_block_of_the_paper_size():
     rng = np.random.default_rng(0)
     lengths = rng.integers(60, 240, 1024)
     offsets = np.concatenate([[0], np.cumsum(lengths)])
@@ -115,10 +113,8 @@ def test_a_block_of_the_paper_size_is_quick():
     ids = {f"E{i}": i for i in range(29_100)}
     picks = rng.integers(0, 3000, (474, 4))
     rules = [parse(f"E{a} & (E{b} | E{c}) & !E{d}") for a, b, c, d in picks]
-    began = time.process_time()
     index = EventIndex(offsets, event_ids, np.arange(offsets[-1], dtype=float), ids)
     answers = [evaluate(rule, index) for rule in rules]
-    assert time.process_time() - began < 0.3  # about 0.02 s on an idle core
     present = [set(event_ids[offsets[i] : offsets[i + 1]].tolist()) for i in range(1024)]
     for (a, b, c, d), answer in list(zip(picks, answers, strict=True))[::40]:
         assert answer.tolist() == [a in p and (b in p or c in p) and d not in p for p in present]

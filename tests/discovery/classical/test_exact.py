@@ -12,6 +12,7 @@ from scipy import stats
 
 from oscar_causal.discovery.classical.ci_tests import Cells, chi2_of_cells, g2_of_cells, log_chi2_tail
 from oscar_causal.discovery.classical.exact import exact_p_value, needs_exact
+from oscar_causal.discovery.classical.tester import SPARE_NATS
 
 
 def cells_of(margins: list[tuple[int, int, int]], both: list[int]) -> Cells:
@@ -95,3 +96,19 @@ def test_permuted_targets_reject_at_most_as_often_as_stated() -> None:
         p_values.append(exact_p_value(cells_of([(n, 5, 9)], [both]), "g2"))
     for level in (0.01, 0.05, 0.2):
         assert np.mean(np.array(p_values) <= level) <= level + 3 * np.sqrt(level / 3000)
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(10, 3000), st.integers(1, 400), st.integers(1, 400)), min_size=1, max_size=3),
+    st.booleans(),
+)
+def test_the_two_laws_never_differ_by_more_than_the_tester_allows(
+    sizes: list[tuple[int, int, int]], positive: bool
+) -> None:
+    """The most extreme tables: where the χ² law is SPARE_NATS below a threshold, the exact law is below it too."""
+    margins = [(n, min(x, n - 1), min(y, n - 1)) for n, x, y in sizes]
+    both = [values[-1] if positive else values[0] for values in ranges(margins)]
+    cells = cells_of(margins, both)
+    by_law = float(log_chi2_tail(g2_of_cells(cells).sum(keepdims=True), np.array([len(both)]))[0])
+    assert np.log(exact_p_value(cells, "g2") + 1e-300) <= max(by_law, -600.0) + SPARE_NATS

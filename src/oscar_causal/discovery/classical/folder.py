@@ -112,10 +112,8 @@ def _learn_missing(
         missing = [name for name in names if name not in known]
         if missing:
             learn_boundaries(data, config, labels=missing, workers=workers, on_boundary=keep)
-    ordered = [known[name] for name in names]
-    log.write_text(
-        "".join(_line(item) for item in ordered), encoding="utf-8"
-    )  # the order of the labels, not of the clock
+    ordered = [known[name] for name in names]  # the order of the labels, not of the clock
+    log.write_text("".join(_line(item) for item in ordered), encoding="utf-8")
     return ordered
 
 

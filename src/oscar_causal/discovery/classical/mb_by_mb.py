@@ -37,9 +37,8 @@ def _learn_outcome(tester: CiTester, target: int, boundary: list[int], graph: Pa
     """The boundary of an outcome are the members that no set of the others separates from it; they point to it."""
     grow(tester, target, boundary)
     shrink(tester, target, boundary)
-    for other in list(boundary):
-        if separating_set(tester, target, other, [y for y in boundary if y != other]) is not None:
-            boundary.remove(other)
+    separators = separating_sets(tester, target, boundary, boundary)
+    boundary[:] = [other for other in boundary if other not in separators]
     for other in boundary:
         graph.direct(other, target)
 
@@ -62,25 +61,24 @@ def _learn_around(tester: CiTester, x: int, boundary: list[int], graph: PartialG
     """Find the Markov boundary of x, the edges at x, and the colliders that x takes part in."""
     grow(tester, x, boundary)
     shrink(tester, x, boundary)
-    separators: dict[int, tuple[int, ...]] = {}
-    for other in boundary:
-        found = separating_set(tester, x, other, [y for y in boundary if y != other])
-        if found is None:
-            graph.connect(x, other)
-        else:
-            separators[other] = found
-    graph.settle(x)
+    separators = separating_sets(tester, x, boundary, boundary)
     neighbours = [y for y in boundary if y not in separators]
+    for y in neighbours:
+        graph.connect(x, y)
+    graph.settle(x)
     for spouse, separator in separators.items():
-        for child in neighbours:
-            if _collides(tester, x, child, spouse, separator) and _joined(tester, spouse, child, [x, *boundary]):
+        children = [y for y in neighbours if _collides(tester, x, y, spouse, separator)]
+        apart = separating_sets(tester, spouse, children, [x, *boundary])
+        for child in children:
+            if child not in apart:
                 graph.direct(x, child)
                 graph.direct(spouse, child)
-    for one, other in combinations(neighbours, 2):
-        found = separating_set(tester, one, other, [y for y in boundary if y not in (one, other)])
-        if found is not None and _collides(tester, one, x, other, found):
-            graph.direct(one, x)
-            graph.direct(other, x)
+    for place, one in enumerate(neighbours):
+        apart = separating_sets(tester, one, neighbours[place + 1 :], boundary)
+        for other, separator in apart.items():
+            if _collides(tester, one, x, other, separator):
+                graph.direct(one, x)
+                graph.direct(other, x)
 
 
 def _collides(tester: CiTester, a: int, middle: int, b: int, separator: tuple[int, ...]) -> bool:
@@ -88,17 +86,17 @@ def _collides(tester: CiTester, a: int, middle: int, b: int, separator: tuple[in
     return middle not in separator and tester.related(a, b, (*separator, middle))
 
 
-def _joined(tester: CiTester, a: int, b: int, others: list[int]) -> bool:
-    return separating_set(tester, a, b, [y for y in others if y not in (a, b)]) is None
-
-
-def separating_set(tester: CiTester, a: int, b: int, others: list[int]) -> tuple[int, ...] | None:
-    """The smallest set among `others` that separates a from b, or None."""
-    for size in range(min(tester.config.max_given, len(others)) + 1):
-        for given in combinations(others, size):
-            if tester.separated(a, given, [b]):
-                return given
-    return None
+def separating_sets(tester: CiTester, a: int, others: list[int], pool: list[int]) -> dict[int, tuple[int, ...]]:
+    """For each of the others that some set from the pool separates from a: the first such set, small ones first."""
+    found: dict[int, tuple[int, ...]] = {}
+    pool = [y for y in pool if y != a]
+    for size in range(min(tester.config.max_given, len(pool)) + 1):
+        for given in combinations(pool, size):
+            asked = [y for y in others if y not in found and y not in given]
+            if not asked and len(found) == len(others):
+                return found
+            found.update(dict.fromkeys(tester.separated(a, given, asked), given))
+    return found
 
 
 def _reachable(graph: PartialGraph, target: int) -> list[int]:

@@ -24,7 +24,7 @@ from oscar_causal.discovery.classical.exact import exact_p_value, needs_exact
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 SPARE_NATS = 12.0
-"""Where the χ² law is this far below the threshold, the exact law is not asked: it cannot disagree."""
+"""Where the χ² law is this far below the threshold, the exact law is not asked: they never differ that much."""
 
 
 class Table(Protocol):
@@ -93,6 +93,7 @@ class CiTester:
         testable = found.testable(self.config.rows_per_dof)
         self.tests += int(testable.sum())
         family = 1 if apart else self._family(found, testable)
+        testable &= self._attainable(found, family)
         dof = np.minimum(found.dof, 1) if self._is_exact(found) else found.dof
         index = np.flatnonzero(testable & (found.statistic >= self._limits(family, dof)))
         log_p = log_chi2_tail(found.statistic[index], dof[index])
@@ -148,6 +149,7 @@ class CiTester:
             return
         for place, index in enumerate(ranked):  # one at a time: mostly only the first is asked for
             if doubtful[place]:
+                self.check_time()
                 log_p[place] = self._log_p(found, int(index))
             if rejected(log_p[place : place + 1], self.config, scan.family)[0]:
                 yield int(found.candidates[index])
@@ -157,6 +159,12 @@ class CiTester:
         if self.config.correction != "none" and found.largest is not None:
             return attainable_family(found.largest[testable], self.config.alpha)
         return int(testable.sum())
+
+    def _attainable(self, found: Associations, family: int) -> npt.NDArray[np.bool_]:
+        """Which tests could have rejected; the family was counted without the others, so they may not."""
+        if self.config.correction == "none" or found.largest is None:
+            return np.ones(len(found.candidates), bool)
+        return np.asarray(found.largest >= special.chdtri(1, self.config.alpha / max(family, 1)) * (1 - 1e-9))
 
     def _is_exact(self, found: Associations) -> bool:
         return self.config.exact and found.cells is not None

@@ -1,0 +1,64 @@
+"""The documentation runs: Python blocks are executed, every command line names verbs and options that exist."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import oscar_causal
+from oscar_causal import cli
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+
+
+def blocks(language: str) -> Iterator[Any]:
+    for page in PAGES:
+        for number, found in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8"))):
+            if found.group(1) == language:
+                yield pytest.param(found.group(2), id=f"{page.name}-{number}")
+
+
+def commands() -> Iterator[list[str]]:
+    for block in blocks("sh"):
+        for line in block.values[0].splitlines():
+            words = shlex.split(line, comments=True)
+            if words[:1] == ["oscar"]:
+                yield words[1:]
+
+
+@pytest.mark.parametrize("code", list(blocks("python")))
+def test_python_blocks_run(code: str) -> None:
+    exec(compile(code, "a block of the documentation", "exec"), {"__name__": "documentation"})  # noqa: S102
+
+
+@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
+def test_command_lines_name_what_exists(oscar: Callable[..., Any], words: list[str]) -> None:
+    assert words[0] in cli.VERBS
+    shown = oscar(words[0], "--help").out
+    for word in words[1:]:
+        if word.startswith("--"):
+            assert re.search(rf"{word}\b", shown), f"{word} is no option of {words[0]}"
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for page in PAGES:
+        for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+@pytest.mark.parametrize("name", [name for name in oscar_causal.__all__ if name != "__version__"])
+def test_public_names_exist_and_are_documented(name: str) -> None:
+    assert getattr(oscar_causal, name).__doc__
+
+
+def test_every_verb_is_in_the_readme_or_a_page() -> None:
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    for verb in cli.VERBS:
+        assert f"oscar {verb}" in text, verb

@@ -63,7 +63,11 @@ def explain(task: tuple[str, int, np.ndarray]) -> list[Any]:
         rows = []
         for boundaries in discover(model, data, config, indices=indices):
             for item in boundaries:
-                tested = [(e.event, e.q_value, e.indicator, e.score) for e in item.evidence if e.q_value is not None]
+                tested = [
+                    (e.event, e.q_value, max(e.alone or -1.0, e.effect), e.score)
+                    for e in item.evidence
+                    if e.q_value is not None
+                ]
                 rows.append(((item.sequence_id, item.label), tested))
         return rows
     config = prefix.PrefixConfig(context=size, contexts=64)

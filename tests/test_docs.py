@@ -12,6 +12,7 @@ import pytest
 
 import oscar_causal
 from oscar_causal import cli
+from oscar_causal.data.synthetic import preset, write_fleet
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -33,8 +34,17 @@ def commands() -> Iterator[list[str]]:
                 yield words[1:]
 
 
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a small dataset `fleet`, as the pages suppose."""
+    folder = tmp_path_factory.mktemp("workplace")
+    write_fleet(preset("demo", sequences=400), 0, folder / "fleet", workers=1)
+    return folder
+
+
 @pytest.mark.parametrize("code", list(blocks("python")))
-def test_python_blocks_run(code: str) -> None:
+def test_python_blocks_run(code: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workplace)
     exec(compile(code, "a block of the documentation", "exec"), {"__name__": "documentation"})  # noqa: S102
 
 

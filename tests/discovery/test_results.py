@@ -82,7 +82,7 @@ def test_the_format_has_the_columns_it_promises() -> None:
     assert {"observed", "probability", "trusted", "seen_in_training", "contexts", "flags"} < set(VERDICT_SCHEMA.names)
     assert {"event", "effect", "se", "n_kept", "n_replaced", "p_value"} < set(EVIDENCE_SCHEMA.names)
     numbers = ["indicator", "indicator_sd", "indicator_se", "ci_low", "ci_high", "cmi_nats", "p_value", "q_value"]
-    assert CAUSE_SCHEMA.names == ["sequence_id", "label", "event", "positions", *numbers]
+    assert CAUSE_SCHEMA.names == ["sequence_id", "label", "event", "verdict", "positions", *numbers, "alone"]
 
 
 def test_a_run_that_explained_nothing_has_empty_tables(tmp_path: Path) -> None:

@@ -36,6 +36,9 @@ class EventEvidence:
     ci_low: float | None = None
     ci_high: float | None = None
     cmi_nats: float | None = None
+    alone: float | None = None
+    """Fall of P(label) when this event alone is replaced and all else stays as observed; 0 for causes that stand in for
+    each other."""
 
     @property
     def accepted(self) -> bool:

@@ -349,12 +349,13 @@ class _Judge:
             p_value=float(tested.tests.p_values[k]),
             q_value=q,
             score=float(tested.tests.scores[k]),
-            indicator=strength,
-            indicator_sd=None if drops is None or len(drops) < 2 else float(drops.std(ddof=1)),
-            indicator_se=None if drops is None or len(drops) < 2 else float(drops.std(ddof=1) / len(drops) ** 0.5),
+            indicator=effect,
+            indicator_sd=float(outcome.std(ddof=1)),
+            indicator_se=se,
             ci_low=low,
             ci_high=high,
             cmi_nats=None if alone is None else paired_cmi(np.full(len(alone), self.reference), alone),
+            alone=None if drops is None else float(drops.mean()),
         )
 
     def _strength(self, conditional: float, drops: Float64 | None) -> float:

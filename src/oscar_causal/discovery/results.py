@@ -53,6 +53,7 @@ CAUSE_SCHEMA = pa.schema(
     [
         *_KEYS,
         ("event", pa.string()),
+        ("verdict", pa.string()),
         ("positions", pa.list_(pa.int32())),
         ("indicator", pa.float64()),
         ("indicator_sd", pa.float64()),
@@ -62,6 +63,7 @@ CAUSE_SCHEMA = pa.schema(
         ("cmi_nats", pa.float64()),
         ("p_value", pa.float64()),
         ("q_value", pa.float64()),
+        ("alone", pa.float64()),
     ]
 )
 _TABLES = {"evidence": EVIDENCE_SCHEMA, "causes": CAUSE_SCHEMA, "verdicts": VERDICT_SCHEMA}  # verdicts last

@@ -46,12 +46,12 @@ def found_events(results: Path | str) -> dict[str, dict[Pair, frozenset[str]]]:
         if observed
     }
     positive = {pair: set[str]() for pair in every}
-    for sequence_id, label, event, indicator in zip(
-        causes["sequence_id"], causes["label"], causes["event"], causes["indicator"], strict=True
+    for sequence_id, label, event, verdict in zip(
+        causes["sequence_id"], causes["label"], causes["event"], causes["verdict"], strict=True
     ):
         if (sequence_id, label) in every:
             every[sequence_id, label].add(event)
-            if indicator is None or indicator >= 0:
+            if verdict == "cause":
                 positive[sequence_id, label].add(event)
     return {
         "all": {pair: frozenset(events) for pair, events in every.items()},

@@ -73,14 +73,14 @@ def _example(results: Path) -> dict[str, Any]:
     from oscar_causal.discovery.results import read_table
 
     rows = read_table(results, "causes").to_pylist()
-    strongest = max(rows, key=lambda row: row["indicator"], default=None)
+    strongest = max(rows, key=lambda row: row["alone"] or 0.0, default=None)
     if strongest is None:
         return {}
     same = [row for row in rows if (row["sequence_id"], row["label"]) == (strongest["sequence_id"], strongest["label"])]
     return {
         "sequence_id": strongest["sequence_id"],
         "label": strongest["label"],
-        "causes": [{key: row[key] for key in ("event", "indicator", "q_value")} for row in same],
+        "causes": [{key: row[key] for key in ("event", "alone", "indicator", "q_value")} for row in same],
     }
 
 
@@ -101,8 +101,9 @@ def _show(figures: dict[str, Any]) -> None:
     if example:
         lines.append(f"for example {example['sequence_id']}, {example['label']!r}:")
         lines += [
-            f"  without {row['event']} its probability falls by {row['indicator']:.2f} (q = {row['q_value']:.4f})"
+            f"  without {row['event']} its probability falls by {row['alone']:.2f} (q = {row['q_value']:.4f})"
             for row in example["causes"]
+            if row["alone"] is not None
         ]
     print_lines(lines)
     sys.stdout.flush()

@@ -96,7 +96,7 @@ def summarise_results(folder: Path) -> dict[str, int]:
 
     verdicts, causes = read_table(folder, "verdicts"), read_table(folder, "causes")
     keys = set(zip(causes["sequence_id"].to_pylist(), causes["label"].to_pylist(), strict=True))
-    negative = pc.sum(pc.less(causes["indicator"], 0)).as_py() or 0
+    negative = pc.sum(pc.equal(causes["verdict"], "inhibitor")).as_py() or 0
     return {
         "explained": len(verdicts),
         "causes": len(causes) - negative,

@@ -77,14 +77,22 @@ def _as_json(item: Any) -> dict[str, Any]:
 
 def _show(item: Any, data: Any) -> None:
     title = f"{item.sequence_id}: {item.label}, P = {item.probability:.3f} after {item.contexts} contexts"
-    columns = ["event", "positions", "effect", "from", "to", "q", "CMI (nats)"]
+    columns = ["event", "positions", "effect", "from", "to", "alone", "q", "CMI (nats)"]
     rows = [
-        [c.event, ", ".join(map(str, c.positions)), c.indicator, c.ci_low, c.ci_high, c.q_value, c.cmi_nats]
+        [c.event, ", ".join(map(str, c.positions)), c.indicator, c.ci_low, c.ci_high, c.alone, c.q_value, c.cmi_nats]
         for c in item.causes
     ]
     print_table(columns, rows, title=title)
-    accepted = {cause.event: ("+" if (cause.indicator or 0) > 0 else "-") for cause in item.causes}
+    accepted = {cause.event: ("+" if cause.verdict == "cause" else "-") for cause in item.causes}
     marks = "".join(accepted.get(name, ".") for name in data.events_of(0))
-    print_lines([f"timeline  {marks}  (+ cause, - inhibitor)", *(f"note: {flag}" for flag in item.flags)])
+    print_lines([f"timeline  {marks}  (+ cause, - inhibitor)"])
+    if item.causes:
+        print_lines(
+            [
+                "effect: P(label) with the event minus without it, averaged over contexts that replace other events too",
+                "alone: how far P(label) falls when this event alone is replaced; near 0 where others can stand in",
+            ]
+        )
+    print_lines(f"note: {flag}" for flag in item.flags)
     if not item.causes:
         print_lines(["no event has an effect that could be told from none with this many contexts"])

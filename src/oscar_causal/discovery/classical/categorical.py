@@ -61,8 +61,11 @@ class CategoricalTable:
     def _strata(self, given: Sequence[int]) -> tuple[Int64, int]:
         strata, size = np.zeros(self.n_rows, np.int64), 1
         for column in given:
-            values, strata = np.unique(strata * self._sizes[column] + self._codes[:, column], return_inverse=True)
-            size = len(values)
+            cell = strata * self._sizes[column] + self._codes[:, column]
+            used = np.zeros(size * int(self._sizes[column]), bool)
+            used[cell] = True
+            number = np.cumsum(used) - 1  # strata that occur, numbered anew
+            strata, size = number[cell], int(number[-1]) + 1
         return strata, size
 
 

@@ -8,8 +8,8 @@ A test asks whether candidate x tells anything about target y inside the strata 
   for small expected counts; `exact.exact_p_value` is the remedy for binary data.
 - Degrees of freedom are adjusted: a stratum adds (values of x seen in it - 1)(values of y seen in it - 1), so empty
   strata and empty margins add nothing. With nothing left to vary there is no test.
-- Reliability: a test with fewer than `rows_per_dof` rows for each degree of freedom is not made; it counts as
-  "independent", as in the published algorithms, and does not enter the number of tests.
+- Reliability: by the χ² law a test with fewer than `rows_per_dof` rows for each degree of freedom is not made. It then
+  neither admits nor removes anybody, and does not enter the number of tests. The exact law needs no such rule.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ class CiConfig:
     """For the number of tests in the family: bonferroni (family-wise), bh (false discovery rate), none."""
     statistic: Statistic = "g2"
     """g2 (likelihood ratio) or chi2 (Pearson)."""
-    rows_per_dof: float = 5.0
-    """Fewest rows for each degree of freedom; below, no test is made."""
+    rows_per_dof: float = 10.0
+    """Where the χ² law judges: fewest rows for each degree of freedom; below, no test is made."""
     exact: bool = True
-    """Binary tables: a rejection that rests on expected counts below 5 must also stand under the exact law."""
+    """Binary tables: where an expected count is below 5, the exact law judges instead of the χ² law."""
     max_given: int = 3
     """Largest conditioning set where an algorithm searches subsets. IAMB does not: it takes the whole boundary."""
 

@@ -90,7 +90,7 @@ class CiTester:
         for column in (target, *given):
             chosen = chosen[chosen != column]
         found = self.table.associations(target, given, chosen, self.config.statistic)
-        testable = found.testable(self.config.rows_per_dof)
+        testable = self._testable(found)
         self.tests += int(testable.sum())
         family = 1 if apart else self._family(found, testable)
         testable &= self._attainable(found, family)
@@ -124,7 +124,7 @@ class CiTester:
         if not len(candidates):
             return [], {}
         found = (scan := self.scan(target, given, candidates, apart=True)).found
-        asked = found.testable(self.config.rows_per_dof) | (found.dof == 0)
+        asked = self._testable(found) | (found.dof == 0)
         kept = set(self._rejecting(scan))
         gone = [int(x) for x in found.candidates[asked] if int(x) not in kept]
         return gone, dict(zip(found.candidates.tolist(), (-found.log_p).tolist(), strict=True))
@@ -153,6 +153,10 @@ class CiTester:
                 log_p[place] = self._log_p(found, int(index))
             if rejected(log_p[place : place + 1], self.config, scan.family)[0]:
                 yield int(found.candidates[index])
+
+    def _testable(self, found: Associations) -> npt.NDArray[np.bool_]:
+        """Something varies and there are rows enough; the exact law asks for no number of rows."""
+        return found.testable(0.0 if self._is_exact(found) else self.config.rows_per_dof)
 
     def _family(self, found: Associations, testable: npt.NDArray[np.bool_]) -> int:
         """All tests made; on binary tables only those that could have rejected at all."""

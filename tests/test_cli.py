@@ -73,9 +73,8 @@ def test_mistakes_are_one_line(oscar: Callable[..., Any], words: tuple[str, ...]
 
 def test_no_words_at_all_show_the_help(oscar: Callable[..., Any]) -> None:
     ran = oscar()
-    assert ran.code == 2
+    assert (ran.code, ran.err) == (0, "")
     assert "Usage" in ran.out
-    assert ran.err.count("\n") == 1
 
 
 def test_exit_codes_in_a_real_process(tmp_path: Path) -> None:

@@ -35,7 +35,6 @@ _PARSER_ERROR = cast(type[Exception], typer.BadParameter.__mro__[2])
 def build_app() -> typer.Typer:
     """The command with every verb registered."""
     app = typer.Typer(
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,  # plain help answers in half the time
         context_settings={"help_option_names": ["-h", "--help"]},
@@ -51,7 +50,7 @@ def main() -> None:
     # Threads that wait without spinning: beside other work a spinning one makes a run ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     try:
-        code = build_app()(prog_name="oscar", standalone_mode=False)
+        code = build_app()(sys.argv[1:] or ["--help"], prog_name="oscar", standalone_mode=False)
     except OscarError as error:
         _leave(str(error), error.exit_code)
     except typer.Abort:

@@ -89,7 +89,7 @@ def _show(item: Any, data: Any) -> None:
     if item.causes:
         print_lines(
             [
-                "effect: P(label) with the event minus without it, averaged over contexts that replace other events too",
+                "effect: P(label) with the event minus without it, averaged over contexts that replace others too",
                 "alone: how far P(label) falls when this event alone is replaced; near 0 where others can stand in",
             ]
         )

@@ -175,7 +175,7 @@ def _small(
     name: str, model: object, large: set[str], families: int, sequences: Iterator[np.ndarray] | None = None
 ) -> Row:
     """Families in which something outside `large` is accepted, and the share of such events among the accepted."""
-    config = InterventionConfig(contexts=64, redraws=1000)
+    config = InterventionConfig(contexts=64, redraws=1000, delta=0.1)
     shares = []
     for k in range(families):
         ids = np.arange(20) if sequences is None else next(sequences)

@@ -35,7 +35,7 @@ _PUBLIC = {
     "PrefixConfig": "oscar_causal.discovery.prefix",
     "Boundary": "oscar_causal.discovery.boundary",
     "EventEvidence": "oscar_causal.discovery.boundary",
-    "score": "oscar_causal.score.scoring",
+    "score_results": "oscar_causal.score.scoring",
     "OscarError": "oscar_causal.errors",
     "UsageError": "oscar_causal.errors",
     "DataError": "oscar_causal.errors",

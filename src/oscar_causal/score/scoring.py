@@ -15,7 +15,7 @@ POSITIVE_TRUTHS = ("rule_present", "why", "why_necessary")
 """Truths about what brought a label about: found inhibitors do not count there, neither for nor against."""
 
 
-def score(results: Path | str, *, dataset: Path | str | None = None) -> dict[str, Any]:
+def score_results(results: Path | str, *, dataset: Path | str | None = None) -> dict[str, Any]:
     """Precision, recall and F1 of the boundaries of a results folder; see `matching` for the truths and averages."""
     run = read_run(results)
     data = read_dataset(dataset or run["dataset"]["path"])

@@ -43,7 +43,7 @@ def _all_stages(folder: Path, seed: int, sequences: int, steps: int, contexts: i
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.local import discover_folder, unseen_indices
     from oscar_causal.discovery.oneshot import DiscoveryConfig
-    from oscar_causal.score.scoring import score
+    from oscar_causal.score.scoring import score_results
 
     fleet, model = folder / "fleet", folder / "model"
     with progress_bar("making the fleet", "sequences") as show:
@@ -59,7 +59,7 @@ def _all_stages(folder: Path, seed: int, sequences: int, steps: int, contexts: i
     ):
         with progress_bar(f"discovering ({name})", "sequences") as show:
             discover_folder(model, fleet, folder / name, settings, indices=chosen, on_progress=show)
-        scores[name] = score(folder / name, dataset=fleet)["truth"]["why"]
+        scores[name] = score_results(folder / name, dataset=fleet)["truth"]["why"]
     return {
         "sequences": info["sequences"],
         "explained": len(chosen),

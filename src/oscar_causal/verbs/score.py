@@ -23,9 +23,9 @@ def run(
     json: Json = False,
 ) -> None:
     """Precision, recall and F1 against the dataset's rules and reasons."""
-    from oscar_causal.score.scoring import score
+    from oscar_causal.score.scoring import score_results
 
-    scores = score(results, dataset=dataset)
+    scores = score_results(results, dataset=dataset)
     if json:
         print_json(scores)
         return

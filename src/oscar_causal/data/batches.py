@@ -6,6 +6,7 @@ one batch are strided slices of it. Position 0 of every sequence is the start to
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,15 +60,23 @@ class Packed:
     sequences: int
 
 
-def encode(dataset: Dataset, vocabulary: Vocabulary, *, max_length: int) -> Encoded:
-    """Translate names to the vocabulary's ids; labels the vocabulary lacks are left out of `labels`."""
+def encode(
+    dataset: Dataset, vocabulary: Vocabulary, *, max_length: int, channels: Sequence[str] | None = None
+) -> Encoded:
+    """Translate names to the vocabulary's ids; labels the vocabulary lacks are left out of `labels`.
+
+    `channels` (default: the dataset's) are the ones wanted, in this order; one the dataset lacks is missing everywhere.
+    """
     table = vocabulary.event_table(dataset.event_names)
     lengths = dataset.lengths
     kept = np.minimum(lengths, max_length)
     starts = dataset.events.offsets[1:] - kept
     rows = np.repeat(starts - ragged_offsets(kept)[:-1], kept) + np.arange(int(kept.sum()))
-    channels = [dataset.channel(name)[rows] for name in dataset.channels]
-    stacked = np.stack(channels, axis=1) if channels else np.zeros((len(rows), 0), np.float32)
+    wanted = dataset.channels if channels is None else tuple(channels)
+    stacked = np.full((len(rows), len(wanted)), np.nan, np.float32)
+    for column, name in enumerate(wanted):
+        if name in dataset.channels:
+            stacked[:, column] = dataset.channel(name)[rows]
     return Encoded(
         Ragged(ragged_offsets(kept), table[dataset.events.ids[rows]]),
         dataset.times[rows],

@@ -41,6 +41,11 @@ class MeanModel:
         return self.models[0].vocabulary
 
     @property
+    def channels(self) -> tuple[str, ...]:
+        """Numeric channels the models read."""
+        return self.models[0].channels
+
+    @property
     def max_length(self) -> int:
         """Longest sequence (in events) the models take."""
         return min(model.max_length for model in self.models)

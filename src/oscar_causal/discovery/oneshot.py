@@ -75,7 +75,8 @@ def discover(
     id and the config alone.
     """
     config = config or DiscoveryConfig()
-    encoded = encode(dataset, model.vocabulary, max_length=model.max_length)
+    channels = getattr(model, "channels", dataset.channels)  # a model need not read any
+    encoded = encode(dataset, model.vocabulary, max_length=model.max_length, channels=channels)
     chosen = np.arange(len(dataset)) if indices is None else np.asarray(indices, np.int64)
     predicted = _wanted_labels(config, model.vocabulary)
     for done, index in enumerate(chosen):
@@ -95,7 +96,8 @@ def explain_sequence(
         labels = _predicted(model, sequence)
     if not len(labels):
         return []
-    flags = _flags(encoded, index, sequence, config)
+    flags = _flags(encoded, index, sequence)
+    flags += [f"channel {name} missing" for name in getattr(model, "channels", ()) if name not in dataset.channels]
     sequence_id = dataset.sequence_ids[index].as_py()
     found, contexts = _run(model, sequence, labels, sequence_id, config)
     shift = int(dataset.lengths[index]) - sequence.event_ids.shape[1]
@@ -172,7 +174,7 @@ def _predicted(model: LabelDensity, sequence: Contexts) -> Int64:
     return np.flatnonzero((probs > 0.5).cpu().numpy())
 
 
-def _flags(encoded: Encoded, index: int, sequence: Contexts, config: DiscoveryConfig) -> list[str]:
+def _flags(encoded: Encoded, index: int, sequence: Contexts) -> list[str]:
     flags = []
     unknown = int((sequence.event_ids == UNKNOWN_ID).sum())
     if unknown:

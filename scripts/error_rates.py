@@ -32,13 +32,14 @@ from oscar_causal.data.solvable import EXAMPLES, SolvableProcess
 from oscar_causal.data.vocabulary import SPECIAL_IDS
 from oscar_causal.density.exact import ExactDensity
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.intervention import InterventionConfig, prepare, respond
+from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.significance import (
     benjamini_hochberg,
     bounded_interval,
     column_test,
     inverted_interval,
 )
+from oscar_causal.discovery.subject import prepare, respond
 
 ALPHAS = (0.01, 0.05, 0.1)
 FOCUS_ROWS = {64: 42, 256: 170}

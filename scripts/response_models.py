@@ -11,7 +11,8 @@ import torch
 from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.intervention import InterventionConfig, explain, prepare
+from oscar_causal.discovery.intervention import InterventionConfig, explain
+from oscar_causal.discovery.subject import prepare
 
 Answer = Callable[[np.ndarray], np.ndarray]
 """Presence of event types (M, V) -> P(label) (M,)."""

@@ -13,8 +13,9 @@ import torch
 from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
-from oscar_causal.discovery.intervention import InterventionConfig, prepare, respond
+from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.subject import prepare, respond
 from oscar_causal.errors import UsageError
 
 

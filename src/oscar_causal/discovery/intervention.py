@@ -14,31 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import torch
 
-from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity
+from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.boundary import EventEvidence, Verdict
 from oscar_causal.discovery.cmi import paired_cmi
-from oscar_causal.discovery.contexts import (
-    Bool,
-    Float64,
-    Int64,
-    Stream,
-    draw,
-    present_types,
-    replace_types,
-    shuffle_ties,
-    tie_groups,
-    without_types,
-)
-from oscar_causal.discovery.significance import (
-    ColumnTest,
-    benjamini_hochberg,
-    bounded_interval,
-    column_test,
-    leading_columns,
-    standardised,
-)
+from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
+from oscar_causal.discovery.finalists import choose_finalists, focus_rates, forecast_moves
+from oscar_causal.discovery.significance import ColumnTest, benjamini_hochberg, bounded_interval, column_test
+from oscar_causal.discovery.subject import Stage, Subject, respond, run_stage
 from oscar_causal.errors import UsageError
 
 FIXED = 4
@@ -95,30 +78,6 @@ class InterventionConfig:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """A sequence under study: what is drawn once and used in all contexts."""
-
-    sequence: Contexts
-    sequence_id: str
-    seed: int
-    event_ids: Int64  # (L,)
-    types: Int64  # (K,) distinct event ids
-    owner: Int64  # (L,) index into types
-    law: torch.Tensor  # (L, V) replacement law
-    ties: Int64 | None  # (L,) timestamp numbers, None = leave the order alone
-    testable: Bool  # (K,) types that may be replaced
-
-
-@dataclass(frozen=True)
-class Stage:
-    """Contexts of one stage: which types were replaced, with which probability, and what became of P(label)."""
-
-    masks: Bool  # (N, K)
-    rates: Float64  # (K,)
-    outcomes: Float64  # (N, Y')
-
-
-@dataclass(frozen=True)
 class Focus:
     """Tests of one label's finalists (indices into the types of the sequence)."""
 
@@ -136,40 +95,6 @@ class LabelEvidence:
     flags: tuple[str, ...]
 
 
-def prepare(
-    model: EventDensity,
-    sequence: Contexts,
-    *,
-    sequence_id: str,
-    seed: int,
-    shuffle: bool,
-    excluded: frozenset[int] = frozenset(),
-) -> Subject:
-    """Compute the replacement law of a sequence once; `excluded` event ids are never replaced."""
-    event_ids = sequence.event_ids[0].cpu().numpy()
-    types, owner = present_types(event_ids)
-    groups = tie_groups(sequence.times.cpu().numpy())
-    tied = shuffle and groups[-1] + 1 < len(groups)
-    law = without_types(model.event_probs(sequence), types)
-    testable = np.array([int(t) not in excluded for t in types])
-    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, groups if tied else None, testable)
-
-
-def respond(
-    model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
-) -> Float64:
-    """P(label) after the last event with the masked types replaced: masks (N, K) -> (N, Y')."""
-    shape = (len(masks), len(subject.event_ids))
-    draws = draw(subject.law, Stream(subject.seed, subject.sequence_id, f"draw {purpose}").uniforms(*shape))
-    ids = replace_types(subject.event_ids, subject.owner, masks, draws)
-    if shuffled and subject.ties is not None:
-        tie_stream = Stream(subject.seed, subject.sequence_id, f"tie {purpose}")
-        ids = shuffle_ties(ids, subject.ties, tie_stream.uniforms(*shape))
-    contexts = Contexts(torch.as_tensor(ids), subject.sequence.times, subject.sequence.channels)
-    probs = model.label_probs(contexts, torch.as_tensor(labels), torch.tensor([shape[1]]))  # (N, 1, Y')
-    return probs[:, 0].double().cpu().numpy()
-
-
 def explain(
     model: LabelDensity, subject: Subject, labels: Int64, names: list[str], config: InterventionConfig
 ) -> tuple[list[LabelEvidence], int]:
@@ -181,11 +106,11 @@ def explain(
     reference = unchanged.mean(0)
     uniforms = Stream(subject.seed, subject.sequence_id, "mask").uniforms(screen_n + focus_n, count)
     screen_rates = np.where(subject.testable, config.screen_rate, 0.0)
-    screen = _stage(model, subject, labels, uniforms[:screen_n], screen_rates, "screen")
+    screen = run_stage(model, subject, labels, uniforms[:screen_n], screen_rates, "screen")
     moves = forecast_moves(model, subject, labels)  # (K, Y')
-    finalists = [choose_finalists(subject, screen, moves[:, j], j, config) for j in range(len(labels))]
+    finalists = [choose_finalists(subject, screen, moves[:, j], j, config.finalist_count) for j in range(len(labels))]
     rates = focus_rates(screen, reference, finalists, config.screen_rate)
-    focus = _stage(model, subject, labels, uniforms[screen_n:], rates, "focus")
+    focus = run_stage(model, subject, labels, uniforms[screen_n:], rates, "focus")
     redraws = Stream(subject.seed, subject.sequence_id, "redraw").uniforms(config.redraws, focus_n)
     tested = [_test(focus, j, chosen, redraws, config.delta) for j, chosen in enumerate(finalists)]
     alone, spent = leave_one_out(model, subject, labels, tested, pair_n)
@@ -207,76 +132,6 @@ def shuffled_reference(model: LabelDensity, subject: Subject, labels: Int64, obs
     if subject.ties is None:
         return observed[None, :], 0
     return respond(model, subject, np.zeros((2, len(subject.types)), bool), labels, "ties"), 2
-
-
-def choose_finalists(subject: Subject, screen: Stage, moves: Float64, label: int, config: InterventionConfig) -> Int64:
-    """The types of a sequence that one label is tested on."""
-    ranked = alternate(rank_types(screen, label), np.argsort(-moves, kind="stable"))
-    return ranked[subject.testable[ranked]][: config.finalist_count]
-
-
-def _stage(
-    model: LabelDensity, subject: Subject, labels: Int64, uniforms: Float64, rates: Float64, purpose: str
-) -> Stage:
-    masks = uniforms < rates
-    return Stage(masks, rates, respond(model, subject, masks, labels, purpose))
-
-
-def rank_types(screen: Stage, label: int) -> Int64:
-    """Types by how much a label seems to hang on them, most first.
-
-    Adds up the standardised difference over all contexts, the one over contexts that keep the leading types, and how
-    low P(label) stays in the best context without the type (a needed event never leaves it high).
-    """
-    outcome, testable = screen.outcomes[:, label], np.flatnonzero(screen.rates > 0)
-    masks, rates = screen.masks[:, testable].astype(float), screen.rates[testable]
-    leading = leading_columns(outcome, masks, rates)
-    kept: Bool = masks[:, leading].sum(axis=1) == 0
-    score = np.abs(standardised(outcome, masks, rates, np.ones(len(outcome), bool)))
-    if kept.sum() > 3:
-        score = np.maximum(score, np.abs(standardised(outcome, masks, rates, kept)))
-    best_without = np.where(masks > 0, outcome[:, None], 0.0).max(0)
-    score = score + 2 * np.where((masks > 0).any(0), 1 - best_without / max(outcome.max(), 1e-9), 0.0)
-    score[leading] += 10.0
-    rest = np.flatnonzero(screen.rates == 0)
-    return np.concatenate([testable[np.argsort(-score, kind="stable")], rest])
-
-
-def forecast_moves(model: LabelDensity, subject: Subject, labels: Int64) -> Float64:
-    """How far each type moves the log odds of each label when it arrives, at most over its occurrences: (K, Y').
-
-    One pass. Announcers and symptoms move the forecast as causes do, so this chooses finalists and decides nothing.
-    """
-    length = len(subject.event_ids)
-    probs = model.label_probs(subject.sequence, torch.as_tensor(labels), torch.arange(1, length + 1))[0]  # (L, Y')
-    clipped = probs.double().cpu().numpy().clip(1e-4, 1 - 1e-4)
-    log_odds = np.log(clipped / (1 - clipped))
-    moves = np.abs(np.diff(log_odds, axis=0, prepend=log_odds[:1]))
-    largest = np.zeros((len(subject.types), len(labels)))
-    np.maximum.at(largest, subject.owner, moves)
-    return largest
-
-
-def alternate(first: Int64, second: Int64) -> Int64:
-    """Two rankings of the same items merged by taking turns."""
-    turns = np.stack([first, second], axis=1).reshape(-1)
-    _, earliest = np.unique(turns, return_index=True)
-    return turns[np.sort(earliest)]
-
-
-def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64], screen_rate: float) -> Float64:
-    """Replacement probability of each type in the focus stage: about 1 / (size of the boundary), 0 for all others.
-
-    With rate r and a boundary of s needed events P(label) survives in a share (1 - r)^s of the contexts: solve for s.
-    Where nothing falls, events may stand in for each other, and the rate rises to one half.
-    """
-    rates = np.zeros(screen.masks.shape[1])
-    for j, chosen in enumerate(finalists):
-        fallen = float(np.clip((screen.outcomes[:, j] < 0.5 * observed[j]).mean(), 0.01, 0.97))
-        size = np.log(1 - fallen) / np.log(1 - screen_rate)
-        rate = float(np.clip(1 / max(size, 0.1), 0.12, 0.5))
-        rates[chosen] = np.where(rates[chosen] > 0, np.minimum(rates[chosen], rate), rate)
-    return rates
 
 
 def _test(focus: Stage, label: int, finalists: Int64, redraws: Float64, delta: float) -> Focus:

@@ -20,6 +20,7 @@ from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Int64
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.prefix import PrefixConfig
+from oscar_causal.discovery.subject import prepare
 from oscar_causal.errors import UsageError
 
 ESTIMATORS = {
@@ -125,7 +126,7 @@ def _run(
         return _run_prefix(model, sequence, labels, sequence_id, config)
     known = model.vocabulary.event_ids
     excluded = frozenset({UNKNOWN_ID, *(known[name] for name in config.excluded if name in known)})
-    subject = intervention.prepare(
+    subject = prepare(
         model,
         sequence,
         sequence_id=sequence_id,

@@ -1,0 +1,88 @@
+"""One sequence under study: its replacement law, its contexts, and what the label model says of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity
+from oscar_causal.discovery.contexts import (
+    Bool,
+    Float64,
+    Int64,
+    Stream,
+    draw,
+    present_types,
+    replace_types,
+    shuffle_ties,
+    tie_groups,
+    without_types,
+)
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A sequence under study: what is drawn once and used in all contexts."""
+
+    sequence: Contexts
+    sequence_id: str
+    seed: int
+    event_ids: Int64  # (L,)
+    types: Int64  # (K,) distinct event ids
+    owner: Int64  # (L,) index into types
+    law: torch.Tensor  # (L, V) replacement law
+    ties: Int64 | None  # (L,) timestamp numbers, None = leave the order alone
+    testable: Bool  # (K,) types that may be replaced
+
+
+@dataclass(frozen=True)
+class Stage:
+    """Contexts of one stage: which types were replaced, with which probability, and what became of P(label)."""
+
+    masks: Bool  # (N, K)
+    rates: Float64  # (K,)
+    outcomes: Float64  # (N, Y')
+
+
+def prepare(
+    model: EventDensity,
+    sequence: Contexts,
+    *,
+    sequence_id: str,
+    seed: int,
+    shuffle: bool,
+    excluded: frozenset[int] = frozenset(),
+) -> Subject:
+    """Compute the replacement law of a sequence once; `excluded` event ids are never replaced."""
+    event_ids = sequence.event_ids[0].cpu().numpy()
+    types, owner = present_types(event_ids)
+    groups = tie_groups(sequence.times.cpu().numpy())
+    tied = shuffle and groups[-1] + 1 < len(groups)
+    law = without_types(model.event_probs(sequence), types)
+    testable = np.array([int(t) not in excluded for t in types])
+    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, groups if tied else None, testable)
+
+
+def respond(
+    model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
+) -> Float64:
+    """P(label) after the last event with the masked types replaced: masks (N, K) -> (N, Y')."""
+    shape = (len(masks), len(subject.event_ids))
+    draws = draw(subject.law, Stream(subject.seed, subject.sequence_id, f"draw {purpose}").uniforms(*shape))
+    ids = replace_types(subject.event_ids, subject.owner, masks, draws)
+    if shuffled and subject.ties is not None:
+        tie_stream = Stream(subject.seed, subject.sequence_id, f"tie {purpose}")
+        ids = shuffle_ties(ids, subject.ties, tie_stream.uniforms(*shape))
+    contexts = Contexts(torch.as_tensor(ids), subject.sequence.times, subject.sequence.channels)
+    probs = model.label_probs(contexts, torch.as_tensor(labels), torch.tensor([shape[1]]))  # (N, 1, Y')
+    return probs[:, 0].double().cpu().numpy()
+
+
+def run_stage(
+    model: LabelDensity, subject: Subject, labels: Int64, uniforms: Float64, rates: Float64, purpose: str
+) -> Stage:
+    """Replace each type with its own probability, decided by `uniforms` (N, K), and ask the model."""
+    masks = uniforms < rates
+    return Stage(masks, rates, respond(model, subject, masks, labels, purpose))

@@ -10,6 +10,7 @@ setup: .venv/.setup-done
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pgmpy  # its wheel holds the test networks
 	touch $@
 
 demo: setup

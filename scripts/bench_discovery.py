@@ -189,6 +189,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--label-form", default="shared")
     parser.add_argument("--scheme", default="joint")
     parser.add_argument("--set", dest="settings", default="{}", help="further training settings as JSON")
+    parser.add_argument("--work", help="folder whose fleet/ and model/ are used, or made there and kept")
     parser.add_argument("--out", default="docs/results")
     return parser.parse_args()
 
@@ -197,10 +198,13 @@ def main() -> None:
     args = arguments()
     device = "cuda" if torch.cuda.is_available() else "cpu"
     clock = {"begun": time.time()}
-    with tempfile.TemporaryDirectory() as scratch:
+    with tempfile.TemporaryDirectory() as temporary:
+        scratch = args.work or temporary
         fleet, model = f"{scratch}/fleet", f"{scratch}/model"
         overrides = {"sequences": args.sequences} if args.sequences else {}
-        info = write_fleet(preset(args.fleet, **overrides), args.seed, fleet, workers=max(1, args.workers))
+        if not Path(fleet).exists():
+            write_fleet(preset(args.fleet, **overrides), args.seed, fleet, workers=max(1, args.workers))
+        info = json.loads((Path(fleet) / "dataset.json").read_text())
         clock["made"] = time.time()
         changes = {"seed": args.seed, "label_form": args.label_form, "scheme": args.scheme, **json.loads(args.settings)}
         changes |= {"steps": args.steps} if args.steps else {}
@@ -215,7 +219,9 @@ def main() -> None:
                 log.append({"step": step, "seconds": time.time() - clock["made"], **figures})
                 print(json.dumps(log[-1]), flush=True)
 
-        quality = train(data, model, config, on_step=on_step)
+        if not Path(model).exists():
+            train(data, model, config, on_step=on_step)
+        quality = json.loads((Path(model) / "quality.json").read_text())
         clock["trained"] = time.time()
         print("labels", {k: round(quality["labels"][k]["f1"], 4) for k in ("weighted", "macro", "micro")}, flush=True)
         outside = np.flatnonzero(held_out(data.subject_ids, config.validation, seed=config.seed))

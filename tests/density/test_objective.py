@@ -11,10 +11,10 @@ import torch.nn.functional as F  # noqa: N812
 
 from oscar_causal.data.batches import Encoded, encode
 from oscar_causal.data.sequences import from_records
-from oscar_causal.data.vocabulary import build_vocabulary
+from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID, build_vocabulary
 from oscar_causal.density import transformer
-from oscar_causal.density.objective import Objective, make_step
-from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.objective import MOST_HIDDEN, Objective, hide_types, make_step
+from oscar_causal.density.settings import TrainConfig, preset_config
 from oscar_causal.density.transformer import Network
 
 CONFIG = TrainConfig(min_context=3, max_length=8, prefix_weight=0.5)
@@ -113,3 +113,33 @@ def test_padded_packed_and_shards_give_one_loss(encoded: Encoded, monkeypatch: p
     for value, grad in (packed, shards):
         assert value == pytest.approx(whole[0], rel=1e-5)
         torch.testing.assert_close(grad, whole[1], rtol=1e-3, atol=1e-5)
+
+
+def test_hidden_types_are_whole_types_and_a_function_of_step_and_sequence() -> None:
+    rng = np.random.default_rng(0)
+    config = preset_config("tiny", hidden=0.6, seed=4)
+    ids = rng.integers(0, 40, (300, 30))
+    sequences = np.repeat(np.arange(300)[:, None], 30, axis=1)
+    seen = hide_types(ids, sequences, config, step=7)
+    changed = seen != ids
+    assert (seen[changed] == UNKNOWN_ID).all()
+    assert not changed[ids < SPECIAL_IDS].any()
+    for row in range(300):
+        for event in np.unique(ids[row]):
+            assert len(set(changed[row][ids[row] == event].tolist())) == 1
+    order = rng.permutation(300)
+    assert (hide_types(ids[order], sequences[order], config, step=7) == seen[order]).all()
+    assert (hide_types(ids, sequences, config, step=8) != seen).any()
+    touched = changed.any(1).mean()
+    assert 0.4 < touched < 0.65  # 60 % of the sequences, some at so small a rate that nothing is hidden
+    assert changed[ids >= SPECIAL_IDS].mean() == pytest.approx(0.6 * MOST_HIDDEN / 2, abs=0.02)
+
+
+def test_targets_are_the_true_events_whatever_is_hidden(encoded: Encoded) -> None:
+    chosen = np.arange(len(encoded))
+    plain, hidden = (
+        make_step(encoded, chosen, preset_config("tiny", hidden=share, seed=1), 3, packed=None, step=5)
+        for share in (0.0, 1.0)
+    )
+    assert (plain.next_ids == hidden.next_ids).all()
+    assert (plain.tokens.event_ids != hidden.tokens.event_ids).any()

@@ -27,6 +27,10 @@ LARGEST_SIZE = 2**27
 """No honest network is wider, deeper or richer in events than this; a damaged number must not fill the memory."""
 
 
+MOST_LAYERS = 1000
+"""Each takes a moment to build, before the weights can be compared."""
+
+
 def save_model(model: OscarModel, folder: Path) -> None:
     """Write config, weights and vocabulary into an existing folder."""
     config = {
@@ -78,8 +82,10 @@ def _read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
         wrong = [name for name, value in sizes.items() if name != "label_form" and type(value) is not int]
         if wrong or max(value for name, value in sizes.items() if name != "label_form") > LARGEST_SIZE:
             raise ValueError(f"network: expected whole numbers up to {LARGEST_SIZE}, got {wrong or 'a larger one'}")
+        if max(sizes.get(name, 1) for name in ("layers", "label_layers")) > MOST_LAYERS:
+            raise ValueError(f"network: expected at most {MOST_LAYERS} layers")
         limits = tuple(config[name] for name in ("max_length", "min_context"))
-        if any(type(limit) is not int or limit < 0 for limit in limits):
+        if any(type(limit) is not int or not 0 <= limit <= LARGEST_SIZE for limit in limits):
             raise ValueError(f"expected whole numbers 'max_length' and 'min_context', got {limits}")
         return NetworkConfig(**sizes), tuple(map(str, channels)), *limits
     except KeyError as error:
@@ -104,7 +110,11 @@ def read_quality(folder: Path, *, labels: int) -> dict[str, Any]:
 
 
 def _is_numbers(value: Any, count: int) -> bool:
-    return isinstance(value, list) and len(value) == count and all(type(item) in (int, float) for item in value)
+    return (
+        isinstance(value, list)
+        and len(value) == count
+        and all(type(item) in (int, float) and abs(item) < 1e30 for item in value)
+    )
 
 
 def model_digest(folder: Path | str) -> str:
@@ -132,8 +142,12 @@ def load_weights(network: Network, path: Path) -> None:
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     """Write tensors atomically."""
     partial = path.with_name(path.name + ".partial")
-    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
-    partial.replace(path)
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
+        partial.replace(path)
+    except (OSError, SafetensorError) as error:  # a full disk is a SafetensorError
+        partial.unlink(missing_ok=True)
+        raise FolderError(f"{path}: cannot be written: {error}") from error
 
 
 def load_tensors(path: Path) -> dict[str, Tensor]:

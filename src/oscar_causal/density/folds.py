@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -58,6 +59,10 @@ class MeanModel:
     def label_probs(self, contexts: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
         """The models' mean P(label | the first `positions[p]` events): (N, P, Y')."""
         return torch.stack([model.label_probs(contexts, labels, positions) for model in self.models]).mean(0)
+
+    def label_slopes(self, sequence: Contexts, labels: Tensor, law: Tensor, shares: Sequence[float]) -> Tensor:
+        """The models' mean slopes of the log odds: (S, L, Y')."""
+        return torch.stack([model.label_slopes(sequence, labels, law, shares) for model in self.models]).mean(0)
 
     def event_probs(self, sequence: Contexts) -> Tensor:
         """The models' mean P(event i = v | events before i): (L, V)."""
@@ -165,6 +170,9 @@ def _read_plan(path: Path) -> tuple[int, int]:
     count, seed = plan.get("folds"), plan.get("seed")
     if not isinstance(count, int) or not isinstance(seed, int) or isinstance(count, bool) or count < 2:
         raise FolderError(f"{path}: expected whole numbers 'folds' (from 2) and 'seed', got {count!r} and {seed!r}")
+    found = sum(1 for _ in path.parent.glob("fold-*"))
+    if count > found:
+        raise FolderError(f"{path}: expected as many folders fold-0, fold-1, ... as 'folds' says, found {found}")
     return count, seed
 
 

@@ -5,7 +5,7 @@ Discovery works on one sequence at a time: N contexts are variants of it with ot
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 from torch import Tensor
@@ -28,6 +28,10 @@ class Contexts:
     def device(self) -> str:
         """Where the contexts live."""
         return str(self.event_ids.device)
+
+    def rows(self, which: slice) -> Contexts:
+        """Some of the variants."""
+        return replace(self, event_ids=self.event_ids[which])
 
 
 @runtime_checkable

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,11 +15,12 @@ from oscar_causal.data.sequences import Dataset, Int64
 from oscar_causal.data.vocabulary import START_ID, Vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.labels import Calibration
+from oscar_causal.density.memory import TOKENS_PER_PASS, Pieces
+from oscar_causal.density.slopes import network_slopes
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
-TOKENS_PER_PASS = {"cpu": 8192, "cuda": 1 << 17}
-"""Tokens of one forward pass; N contexts of a sequence are cut into pieces of at most this size."""
+__all__ = ["TOKENS_PER_PASS", "OscarModel", "length_batches", "pieces_of", "sequence_contexts", "to_tokens"]
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class OscarModel:
     min_context: int
     calibration: Calibration | None = None
     info: dict[str, Any] = field(default_factory=dict)
+    pieces: Pieces = field(default_factory=Pieces, compare=False)
 
     @property
     def device(self) -> torch.device:
@@ -46,16 +48,58 @@ class OscarModel:
         return torch.softmax(self.network.event_logits(hidden_x[0, :-1]).float(), dim=-1)
 
     @torch.inference_mode()
+    def event_logp(self, contexts: Contexts) -> Tensor:
+        """log P of the event that stands at each position given those before, in one pass: (N, L), in nats."""
+        count, length = contexts.event_ids.shape
+        return torch.cat(self._in_pieces(count, length, lambda rows: self._piece_logp(contexts.rows(rows))))
+
+    @torch.inference_mode()
     def label_probs(self, contexts: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
         """P(label | the first `positions[p]` events): (N, P, Y')."""
-        parts = []
-        rows = max(1, TOKENS_PER_PASS[self.device.type] // (contexts.event_ids.shape[1] + 1))
         labels, positions = labels.to(self.device), positions.to(self.device)
-        for piece in torch.split(contexts.event_ids, rows):
-            _, hidden_y = self.network(self._tokens(Contexts(piece, contexts.times, contexts.channels)))
-            logits = self.network.label_logits(hidden_y[:, positions], labels).float()  # (rows, P, Y')
-            parts.append(torch.sigmoid(self._calibrate(logits, labels)))
-        return torch.cat(parts)
+        count, length = contexts.event_ids.shape
+        pieces = self._in_pieces(count, length, lambda rows: self._piece_probs(contexts.rows(rows), labels, positions))
+        return torch.cat(pieces)
+
+    def _in_pieces(self, count: int, length: int, answer: Callable[[slice], Tensor]) -> list[Tensor]:
+        """Answers for `count` rows of `length` events, so many at a time; out of memory, pieces of half the size."""
+        parts: list[Tensor] = []
+        done = 0
+        while done < count:
+            rows = min(self.pieces.rows(length + 1, self.device.type), count - done)
+            try:
+                parts.append(answer(slice(done, done + rows)))
+            except torch.OutOfMemoryError:
+                if rows == 1:
+                    raise
+                self.pieces.halve(rows)
+                continue
+            done += rows
+        return parts
+
+    def _piece_probs(self, piece: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
+        _, hidden_y = self.network(self._tokens(piece))
+        logits = self.network.label_logits(hidden_y[:, positions], labels).float()  # (rows, P, Y')
+        return torch.sigmoid(self._calibrate(logits, labels))
+
+    def _piece_logp(self, piece: Contexts) -> Tensor:
+        hidden_x, _ = self.network(self._tokens(piece))
+        ids = piece.event_ids.to(self.device).unsqueeze(-1)  # (rows, L, 1)
+        rows = [  # one (L, V) at a time
+            torch.log_softmax(self.network.event_logits(state[:-1]).float(), dim=-1).gather(-1, event)[:, 0]
+            for state, event in zip(hidden_x, ids, strict=True)
+        ]
+        return torch.stack(rows)
+
+    def label_slopes(self, sequence: Contexts, labels: Tensor, law: Tensor, shares: Sequence[float]) -> Tensor:
+        """How fast the log odds of each label fall as each event fades into its `law` (L, V): (S, L, Y')."""
+        labels, tokens = labels.to(self.device), self._tokens(sequence)
+        pieces = self._in_pieces(
+            len(labels),
+            sequence.event_ids.shape[1],
+            lambda rows: network_slopes(self.network, tokens, labels[rows], law, shares),
+        )
+        return torch.cat(pieces, dim=-1)
 
     @torch.inference_mode()
     def last_label_logits(self, encoded: Encoded, indices: Int64) -> Tensor:
@@ -122,6 +166,11 @@ def sequence_contexts(encoded: Encoded, index: int) -> Contexts:
         torch.as_tensor(encoded.times[begin:end]),
         torch.as_tensor(encoded.channels[begin:end]),
     )
+
+
+def pieces_of(model: Any) -> list[Pieces]:
+    """What decides the pieces of a model's forward passes, or of each of its parts; none for models of other makes."""
+    return [part.pieces for part in getattr(model, "models", (model,)) if isinstance(part, OscarModel)]
 
 
 def length_batches(lengths: Int64, tokens: int) -> Iterator[Int64]:

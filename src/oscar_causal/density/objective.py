@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from oscar_causal.data.batches import Encoded, Packed, Padded, pack, pad
+from oscar_causal.data.keyed import keyed_uniforms
 from oscar_causal.data.sequences import Int64
-from oscar_causal.data.vocabulary import PAD_ID
+from oscar_causal.data.vocabulary import PAD_ID, SPECIAL_IDS, UNKNOWN_ID
 from oscar_causal.density.labels import label_loss
 from oscar_causal.density.next_event import next_event_loss, time_loss
 from oscar_causal.density.settings import TrainConfig
@@ -19,6 +20,8 @@ from oscar_causal.density.transformer import Network, Tokens
 
 TIME_WEIGHT = 0.05
 """Weight of the time losses: enough to learn them, too little to disturb the events."""
+MOST_HIDDEN = 0.3
+"""Largest share of the event types of a sequence that is hidden while training."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +64,12 @@ class Objective(nn.Module):
 
 
 def make_step(
-    encoded: Encoded, indices: Int64, config: TrainConfig, labels: int, *, packed: tuple[int, int] | None
+    encoded: Encoded, indices: Int64, config: TrainConfig, labels: int, *, packed: tuple[int, int] | None, step: int = 0
 ) -> Step:
-    """Lay out the chosen sequences with their targets; `packed` = (tokens, runs) of a packed row."""
+    """Lay out the chosen sequences with their targets; `packed` = (tokens, runs) of a packed row.
+
+    `step` decides which events are hidden this time (`TrainConfig.hidden`).
+    """
     lengths = encoded.events.lengths[indices] + 1
     if packed is None:
         batch: Padded | Packed = pad(encoded, indices)
@@ -79,7 +85,26 @@ def make_step(
         ends = np.concatenate([batch.bounds[: len(indices) + 1], [total]])
         owners = np.repeat(np.arange(len(indices) + 1), np.diff(ends))
         tokens = _tokens(batch, positions, batch.bounds, config.max_length + 1)
-    return _with_targets(encoded, indices, config, (tokens, positions, owners, lengths, rows, labels))
+    laid_out = _with_targets(encoded, indices, config, (tokens, positions, owners, lengths, rows, labels))
+    if not config.hidden:
+        return laid_out
+    ids = tokens.event_ids.numpy()
+    sequences = np.append(indices, -1)[np.minimum(owners, len(indices))].reshape(ids.shape)
+    seen = hide_types(ids, sequences, config, step)
+    return replace(laid_out, tokens=replace(tokens, event_ids=torch.from_numpy(seen)))
+
+
+def hide_types(ids: Int64, sequences: Int64, config: TrainConfig, step: int) -> Int64:
+    """Event ids with some types of some sequences turned into `unknown`, whole types at a time.
+
+    A sequence is met with up to `MOST_HIDDEN` of its types hidden, other ones each time, so it cannot be learnt by
+    heart from the rare events it happens to hold. A function of (seed, step, sequence, type).
+    """
+    key = (config.seed, step)
+    coin = keyed_uniforms(key, sequences, -1)
+    rate = MOST_HIDDEN * np.maximum(coin - (1 - config.hidden), 0.0) / config.hidden
+    hidden = (ids >= SPECIAL_IDS) & (keyed_uniforms(key, sequences, ids) < rate)
+    return np.where(hidden, UNKNOWN_ID, ids)
 
 
 def _with_targets(

@@ -13,7 +13,15 @@ from typing import IO, Any
 
 import torch
 
-from oscar_causal.data.folders import check_format, exclusive, move_into_place, read_json, refuse_existing, write_json
+from oscar_causal.data.folders import (
+    check_format,
+    exclusive,
+    move_into_place,
+    read_json,
+    refuse_existing,
+    remove_leftovers,
+    write_json,
+)
 from oscar_causal.errors import FolderError, OscarError, UsageError
 
 LOCK, PLAN = "lock", "plan.json"
@@ -32,6 +40,7 @@ def training_folder(out: Path, plan: Mapping[str, Any], *, resume: bool, force: 
         yield partial
         processes().wait_for_everyone()
         if is_main_process():
+            remove_leftovers(partial)
             for name in (LOCK, PLAN):
                 (partial / name).unlink(missing_ok=True)
             move_into_place(partial, out, force=force)
@@ -88,9 +97,13 @@ def _take(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> I
             raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or remove it")
         else:
             _compare(partial / PLAN, plan)
-    except OscarError:
+    except (OscarError, OSError) as error:
+        if not unfinished(out):
+            shutil.rmtree(partial, ignore_errors=True)
         lock.close()
-        raise
+        if isinstance(error, OscarError):
+            raise
+        raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
     return lock
 
 

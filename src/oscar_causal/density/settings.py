@@ -11,10 +11,18 @@ from oscar_causal.errors import UsageError
 
 SIZES: dict[str, dict[str, int]] = {
     "tiny": {"width": 64, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 160},
-    "base": {"width": 512, "heads": 8, "layers": 6, "label_layers": 1, "hidden": 1408},
-    "paper": {"width": 768, "heads": 12, "layers": 10, "label_layers": 2, "hidden": 2048},
+    "base": {
+        "width": 512,
+        "heads": 8,
+        "layers": 6,
+        "label_layers": 1,
+        "hidden": 1408,
+        "label_hidden": 4096,
+        "bag_width": 256,
+    },
+    "paper": {"width": 768, "heads": 12, "layers": 10, "label_layers": 1, "hidden": 1920, "label_hidden": 3072},
 }
-"""tiny: for a CPU. base: about 34 M (Tf_x) + 7 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 20 M."""
+"""tiny: for a CPU. base: about 34 M (Tf_x) + 15 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 15 M."""
 
 
 WHOLE = ("steps", "batch_tokens", "min_context", "max_length", "min_count", "evaluations", "patience", "seed")
@@ -51,6 +59,8 @@ class TrainConfig:
     """Weight of the label loss against the next-event loss."""
     prefix_weight: float = 0.25
     """Weight of all proper prefixes together against the whole sequence inside the label loss."""
+    hidden: float = 0.0
+    """Share of the sequences met with up to 30 % of their event types hidden (as `unknown`), anew each time."""
     lost_labels: float = 0.0
     """Share of positive labels known to be missing from the data."""
     min_count: int = 1
@@ -80,6 +90,7 @@ class TrainConfig:
         _between(self, "warmup", 0.0, 0.9)
         _between(self, "min_context", 1, 10**6)
         _between(self, "max_length", 2, 2**20)
+        _between(self, "hidden", 0.0, 1.0)
         _between(self, "lost_labels", 0.0, 0.9)
         _between(self, "validation", 0.0, 0.5)
         _between(self, "min_count", 1, 10**9)

@@ -138,7 +138,8 @@ class Trainer:
             share = self.config.batch_tokens // world + (self.config.max_length + 1) * (world > 1)
             packed = (share, self._most_sequences() + share // 64)
         mine = indices[rank::world]
-        batch = make_step(self.train, mine if len(mine) else indices[:1], self.config, labels, packed=packed)
+        chosen = mine if len(mine) else indices[:1]
+        batch = make_step(self.train, chosen, self.config, labels, packed=packed, step=step)
         events = int(self.train.events.lengths[indices].sum())
         if not len(mine):  # fewer sequences than processes: this one goes through the motions with weight 0
             return step, batch, (0.0, 0.0, events)

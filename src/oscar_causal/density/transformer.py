@@ -51,7 +51,11 @@ class NetworkConfig:
     label_form: Literal["shared", "cross"] = "shared"
     """shared: label blocks continue the backbone; cross: they read the event embeddings and attend to the backbone."""
     hidden: int = 256
-    """Inner width of the gated feed-forward layer."""
+    """Inner width of the gated feed-forward layers of the backbone."""
+    label_hidden: int = 0
+    """The same in the label blocks; 0 = as in the backbone."""
+    bag_width: int = 0
+    """Width of the event vectors that Tf_y sums up; 0 = a quarter of D."""
 
     def __post_init__(self) -> None:
         for name in ("events", "labels", "width", "heads", "layers", "hidden"):
@@ -78,6 +82,18 @@ class Tokens:
     longest: int = 0
 
 
+@dataclass(frozen=True)
+class Blend:
+    """Events partly replaced: at each token a share of its vectors is exchanged for a mean over replacements."""
+
+    share: Tensor
+    """(B, L) between 0 (as it is) and 1 (replaced)."""
+    events: Tensor
+    """(L, D) mean vectors of the replacements in the embedding."""
+    bag: Tensor
+    """(L, K) mean vectors of the replacements in the bag."""
+
+
 class Network(nn.Module):
     """Tf_x and Tf_y over one backbone."""
 
@@ -85,20 +101,21 @@ class Network(nn.Module):
         super().__init__()
         self.config = config
         self.embedding = EventEmbedding(config)
-        self.blocks = nn.ModuleList(Block(config) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, config.hidden) for _ in range(config.layers))
         self.norm_x = nn.RMSNorm(config.width)
         self.bag = EventBag(config)
         cross = config.label_form == "cross"
-        self.label_blocks = nn.ModuleList(Block(config, cross=cross) for _ in range(config.label_layers))
+        inner = config.label_hidden or config.hidden
+        self.label_blocks = nn.ModuleList(Block(config, inner, cross=cross) for _ in range(config.label_layers))
         self.norm_y = nn.RMSNorm(config.width)
         self.label_head = nn.Linear(config.width, config.labels)
         self.gap_head = nn.Linear(config.width, 2)
         self.outcome_head = nn.Linear(config.width, 2)
         self._initialise()
 
-    def forward(self, tokens: Tokens) -> tuple[Tensor, Tensor]:
+    def forward(self, tokens: Tokens, blend: Blend | None = None) -> tuple[Tensor, Tensor]:
         """Hidden states of both densities at every token: h^x and h^y, each (..., D)."""
-        embedded = self.embedding(tokens)
+        embedded = self.embedding(tokens, blend)
         if torch.is_autocast_enabled(embedded.device.type):
             embedded = embedded.to(torch.get_autocast_dtype(embedded.device.type))  # the residual stream too
         rotation = rotary_table(tokens.positions, self.config.width // self.config.heads)
@@ -106,7 +123,7 @@ class Network(nn.Module):
         for block in self.blocks:
             state = block(state, rotation, tokens)
         hidden_x = self.norm_x(state)
-        label_state = (embedded if self.config.label_form == "cross" else state) + self.bag(tokens)
+        label_state = (embedded if self.config.label_form == "cross" else state) + self.bag(tokens, blend)
         for block in self.label_blocks:
             label_state = block(label_state, rotation, tokens, memory=hidden_x)
         return hidden_x, self.norm_y(label_state)
@@ -130,6 +147,7 @@ class Network(nn.Module):
             if name.endswith(("out.weight", "down.weight")):
                 scale /= (2 * depth) ** 0.5
             nn.init.normal_(parameter, std=scale)
+        nn.init.normal_(self.bag.events.weight, std=self.bag.QUIET)
         nn.init.zeros_(self.embedding.times.weight)
         if self.embedding.values is not None:
             nn.init.zeros_(self.embedding.values.weight)
@@ -156,10 +174,13 @@ class EventEmbedding(nn.Module):
         self.register_buffer("channel_mean", torch.zeros(config.channels))
         self.register_buffer("channel_scale", torch.ones(config.channels))
 
-    def forward(self, tokens: Tokens) -> Tensor:
+    def forward(self, tokens: Tokens, blend: Blend | None = None) -> Tensor:
         times = torch.cat([self._waves(tokens.gaps), self._waves(tokens.elapsed)], dim=-1)
         dtype = self.events.weight.dtype
-        embedded = self.events(tokens.event_ids) + self.QUIET * self.times(times.to(dtype))  # (..., D)
+        vectors = self.events(tokens.event_ids)  # (..., D)
+        if blend is not None:
+            vectors = torch.lerp(vectors, blend.events.expand_as(vectors), blend.share.unsqueeze(-1))
+        embedded = vectors + self.QUIET * self.times(times.to(dtype))
         if self.values is not None:
             missing = tokens.channels.isnan()
             known = ((tokens.channels - self.channel_mean) / self.channel_scale).masked_fill(missing, 0.0)
@@ -180,13 +201,19 @@ class EventBag(nn.Module):
     finding it. A sum gives every event its full voice from the first step.
     """
 
+    QUIET = 0.001
+    """Scale of the vectors at the start: only events that keep telling about a label grow loud. Loud random vectors
+    would be a fingerprint of every sequence, and Tf_y would learn the training set by heart."""
+
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.events = nn.Embedding(padded_rows(config.events), max(16, config.width // 4))
+        self.events = nn.Embedding(padded_rows(config.events), config.bag_width or max(16, config.width // 4))
         self.out = nn.Linear(self.events.embedding_dim, config.width, bias=False)
 
-    def forward(self, tokens: Tokens) -> Tensor:
+    def forward(self, tokens: Tokens, blend: Blend | None = None) -> Tensor:
         vectors = self.events(tokens.event_ids).float()  # (..., L, K)
+        if blend is not None:
+            vectors = torch.lerp(vectors, blend.bag.expand_as(vectors), blend.share.unsqueeze(-1))
         sums = vectors.cumsum(-2)
         if tokens.bounds is not None:
             starts = torch.arange(len(sums), device=sums.device) - tokens.positions  # (T,)
@@ -197,15 +224,15 @@ class EventBag(nn.Module):
 class Block(nn.Module):
     """Pre-norm attention (optionally also to the backbone) and a gated feed-forward layer."""
 
-    def __init__(self, config: NetworkConfig, *, cross: bool = False) -> None:
+    def __init__(self, config: NetworkConfig, hidden: int, *, cross: bool = False) -> None:
         super().__init__()
         self.norm_attention = nn.RMSNorm(config.width)
         self.attention = Attention(config)
         self.norm_cross = nn.RMSNorm(config.width) if cross else None
         self.cross = Attention(config) if cross else None
         self.norm_forward = nn.RMSNorm(config.width)
-        self.up = nn.Linear(config.width, 2 * config.hidden, bias=False)
-        self.down = nn.Linear(config.hidden, config.width, bias=False)
+        self.up = nn.Linear(config.width, 2 * hidden, bias=False)
+        self.down = nn.Linear(hidden, config.width, bias=False)
 
     def forward(self, state: Tensor, rotation: Tensor, tokens: Tokens, memory: Tensor | None = None) -> Tensor:
         normed = self.norm_attention(state)

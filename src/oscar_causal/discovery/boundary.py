@@ -6,10 +6,15 @@ speaks in these types.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
+from oscar_causal.data.notebook import html_table
+
 Verdict = Literal["cause", "inhibitor", "no effect", "not resolvable"]
+Source = Literal["evidence", "background knowledge", "both"]
+"""What put an event into a boundary: its measured evidence, the user's word, or both."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +26,7 @@ class EventEvidence:
     """0-based positions of the event in the sequence; those that mattered first where the estimator can tell."""
     verdict: Verdict
     effect: float
-    """Mean P(label) with the event kept minus replaced, over the estimator's contexts."""
+    """Mean P(label) with the event kept minus replaced, over the estimator's contexts; NaN = not measured."""
     se: float | None = None
     n_kept: int = 0
     n_replaced: int = 0
@@ -39,6 +44,33 @@ class EventEvidence:
     alone: float | None = None
     """Fall of P(label) when this event alone is replaced and all else stays as observed; 0 for causes that stand in for
     each other."""
+    mattered: tuple[int, ...] | None = None
+    """Of a repeated event: the positions of which one alone keeps most of the effect (empty: it takes several); None =
+    not asked."""
+    partner: str | None = None
+    """Another event of the sequence that stands in for this one."""
+    jointly: float | None = None
+    """Fall of P(label) when this event and its partner are both replaced."""
+    borderline: bool = False
+    """Is the verdict so near a threshold that other rounding or another seed may turn it?"""
+    source: Source = "evidence"
+    agreement: float | None = None
+    """Share of the models, this one included, that accept the event with the same sign; None = one model judged."""
+
+    posterior: float | None = None
+    """`fused`: P(this event is a cause here)."""
+    prior: float | None = None
+    """`fused`: how often the event is a cause where label and event are present, from the rest of the fleet."""
+    log_ratio: float | None = None
+    """`fused`: log likelihood ratio of this sequence's own evidence, nats."""
+    response: float | None = None
+    """`fused`: largest fall of P(label) the event makes, alone or with another one out, as a share of P(label)."""
+    fleet_sequences: int | None = None
+    """`fused`: sequences of the fleet with label and event."""
+    classical: bool | None = None
+    """`fused`: is the event in the classical boundary? None = there is none."""
+    rule: bool | None = None
+    """`fused`: does the recovered rule name the event as a cause in this sequence? None = there is no rule."""
 
     @property
     def accepted(self) -> bool:
@@ -62,9 +94,30 @@ class Boundary:
     contexts: int = 0
     """Forward passes spent on the sequence (shared by its labels)."""
     flags: tuple[str, ...] = ()
+    observed_logp: float | None = None
+    """Mean log probability of an event under Tf_x, in nats, in the sequence as observed."""
+    contexts_logp: float | None = None
+    """The same in a few contexts: far below `observed_logp`, the label model is asked about sequences unlike any."""
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the accepted events, strongest first."""
+        columns = ["event", "verdict", "effect", "from", "to", "q", "positions"]
+        rows = [
+            [c.event, c.verdict, c.indicator if c.indicator is not None else c.effect, c.ci_low, c.ci_high, c.q_value,
+             ", ".join(map(str, c.positions))]
+            for c in self.causes
+        ]  # fmt: skip
+        chance = "" if self.probability is None else f", P = {self.probability:.3g}"
+        note = "; ".join(["" if rows else f"none of {len(self.evidence):,} tested events was accepted", *self.flags])
+        return html_table(f"{self.sequence_id}: {self.label}{chance}", columns, rows, note.strip("; "))
 
     @property
     def causes(self) -> tuple[EventEvidence, ...]:
-        """The accepted events, strongest first."""
+        """The accepted events, strongest first, those without a measured effect last."""
         accepted = [item for item in self.evidence if item.accepted]
-        return tuple(sorted(accepted, key=lambda item: (-abs(item.indicator or item.effect), item.event)))
+        return tuple(sorted(accepted, key=lambda item: (-_strength(item), item.event)))
+
+
+def _strength(item: EventEvidence) -> float:
+    strength = abs(item.indicator or item.effect)
+    return -1.0 if math.isnan(strength) else strength

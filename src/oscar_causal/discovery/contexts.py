@@ -12,13 +12,12 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from oscar_causal.data.keyed import keyed_uniforms
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclass(frozen=True)
@@ -38,17 +37,8 @@ class Stream:
         """
         text = f"{self.seed}\0{self.purpose}\0{self.sequence_id}".encode()
         key = np.frombuffer(hashlib.blake2b(text, digest_size=16).digest(), np.uint64)
-        row = np.arange(first_row, first_row + rows, dtype=np.uint64)[:, None]
-        column = np.arange(columns, dtype=np.uint64)[None, :]
-        mixed = _mix(_mix(row * _GOLDEN + key[0]) ^ (column * _GOLDEN + key[1]))
-        return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-
-def _mix(x: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """The finaliser of SplitMix64: every input bit moves half of the output bits."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+        numbers = np.arange(first_row, first_row + rows)[:, None]
+        return keyed_uniforms((int(key[0]), int(key[1])), numbers, np.arange(columns)[None, :])
 
 
 def present_types(event_ids: Int64) -> tuple[Int64, Int64]:

@@ -1,23 +1,102 @@
 """Which event types of a sequence deserve a close look for a label, and how often to replace them there.
 
 Nothing here decides a verdict: finalists are tested in fresh contexts, so a poor choice costs recall, never validity.
+A model that can be differentiated ranks its events by slopes (a pass or two forward and back for each label); any other
+model by a screen of random contexts. Both add the moves of the forecast along the sequence.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 import torch
 
 from oscar_causal.density.interface import LabelDensity
-from oscar_causal.discovery.contexts import Bool, Float64, Int64
+from oscar_causal.density.slopes import PASSES, Sloped
+from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.significance import leading_columns, standardised
-from oscar_causal.discovery.subject import Stage, Subject
+from oscar_causal.discovery.subject import Stage, Subject, run_stage
+
+SHARES = (0.4, 0.1)
+"""How far all events have faded where slopes are taken; a second one where the budget allows."""
+MOVES_VOICE = 0.3
+"""Voice of the forecast's moves beside the slopes (both scaled to at most 1)."""
+WEAK = 0.2
+"""Types below this share of the strongest are no part of the guessed boundary."""
+LARGEST_RATE, SMALLEST_RATE = 0.5, 0.12
 
 
-def choose_finalists(subject: Subject, screen: Stage, moves: Float64, label: int, count: int) -> Int64:
-    """The `count` types of a sequence that one label is tested on."""
-    ranked = alternate(rank_types(screen, label), np.argsort(-moves, kind="stable"))
-    return ranked[subject.testable[ranked]][:count]
+@dataclass(frozen=True)
+class Ranking:
+    """Types of a sequence by promise, for each label."""
+
+    orders: list[Int64]
+    """Indices of types, most promising first."""
+    sizes: Float64
+    """(Y',) guessed number of events that are needed together."""
+    spent: int
+    """Forward passes, or their worth."""
+    screen: Stage | None = None
+    """The contexts behind the ranking, where it was made from contexts."""
+
+
+def rank(
+    model: LabelDensity,
+    subject: Subject,
+    labels: Int64,
+    reference: Float64,
+    *,
+    budget: int,
+    screen_rate: float,
+) -> Ranking:
+    """Rank the types for each label with about `budget` forward passes; `reference` is P(label) as things are."""
+    affordable = (budget - 1) // (PASSES * len(labels))
+    if isinstance(model, Sloped) and affordable:
+        return rank_by_slopes(model, subject, labels, SHARES[:affordable])
+    return rank_by_screen(model, subject, labels, reference, contexts=max(4, budget - 1), rate=screen_rate)
+
+
+def rank_by_slopes(model: LabelDensity, subject: Subject, labels: Int64, shares: tuple[float, ...]) -> Ranking:
+    """Rank by how fast the log odds fall as events fade into their replacements, and by the moves of the forecast."""
+    assert isinstance(model, Sloped)  # noqa: S101
+    wanted = torch.as_tensor(labels)
+    slopes = model.label_slopes(subject.sequence, wanted, subject.law, shares).double().cpu().numpy()  # (S, L, Y')
+    summed = np.zeros((len(subject.types), len(shares), len(labels)))
+    np.add.at(summed, subject.owner, slopes.transpose(1, 0, 2))
+    strength = _scaled(np.abs(summed), axis=0).mean(1)  # (K, Y')
+    promise = strength + MOVES_VOICE * _scaled(forecast_moves(model, subject, labels), axis=0)
+    orders = [np.argsort(-promise[:, j], kind="stable") for j in range(len(labels))]
+    sizes = (strength > WEAK * strength.max(0, keepdims=True)).sum(0).clip(1).astype(float)
+    return Ranking(orders, sizes, 1 + PASSES * len(shares) * len(labels))
+
+
+def rank_by_screen(
+    model: LabelDensity, subject: Subject, labels: Int64, reference: Float64, *, contexts: int, rate: float
+) -> Ranking:
+    """Rank by random contexts that replace every type with probability `rate`, and by the moves of the forecast."""
+    uniforms = Stream(subject.seed, subject.sequence_id, "screen mask").uniforms(contexts, len(subject.types))
+    screen = run_stage(model, subject, labels, uniforms, np.where(subject.testable, rate, 0.0), "screen")
+    moves = forecast_moves(model, subject, labels)  # (K, Y')
+    orders = [alternate(rank_types(screen, j), np.argsort(-moves[:, j], kind="stable")) for j in range(len(labels))]
+    return Ranking(orders, _sizes(screen, reference, rate), contexts + 1, screen)
+
+
+def choose_finalists(ranking: Ranking, allowed: Bool, count: int) -> list[Int64]:
+    """The `count` most promising types for each label among those `allowed` (Y', K)."""
+    return [order[allowed[j][order]][:count] for j, order in enumerate(ranking.orders)]
+
+
+def focus_rates(ranking: Ranking, finalists: list[Int64], count: int) -> Float64:
+    """Replacement probability of each of `count` types in the focus stage: about 1 / (size of the boundary).
+
+    0 for types that are no finalists. With s needed events P(label) survives in a share (1 - r)^s of the contexts.
+    """
+    rates = np.zeros(count)
+    for chosen, size in zip(finalists, ranking.sizes, strict=True):
+        rate = float(np.clip(1 / max(float(size), 0.1), SMALLEST_RATE, LARGEST_RATE))
+        rates[chosen] = np.where(rates[chosen] > 0, np.minimum(rates[chosen], rate), rate)
+    return rates
 
 
 def rank_types(screen: Stage, label: int) -> Int64:
@@ -43,7 +122,8 @@ def rank_types(screen: Stage, label: int) -> Int64:
 def forecast_moves(model: LabelDensity, subject: Subject, labels: Int64) -> Float64:
     """How far each type moves the log odds of each label when it arrives, at most over its occurrences: (K, Y').
 
-    One pass. Announcers and symptoms move the forecast as causes do, so this chooses finalists and decides nothing.
+    One pass. Announcers and symptoms move the forecast as causes do, so this chooses finalists and decides nothing. The
+    first event is measured against nothing and counts as no move.
     """
     length = len(subject.event_ids)
     probs = model.label_probs(subject.sequence, torch.as_tensor(labels), torch.arange(1, length + 1))[0]  # (L, Y')
@@ -62,16 +142,16 @@ def alternate(first: Int64, second: Int64) -> Int64:
     return turns[np.sort(earliest)]
 
 
-def focus_rates(screen: Stage, observed: Float64, finalists: list[Int64], screen_rate: float) -> Float64:
-    """Replacement probability of each type in the focus stage: about 1 / (size of the boundary), 0 for all others.
-
-    With rate r and a boundary of s needed events P(label) survives in a share (1 - r)^s of the contexts: solve for s.
-    Where nothing falls, events may stand in for each other, and the rate rises to one half.
+def _sizes(screen: Stage, reference: Float64, rate: float) -> Float64:
+    """Solve (1 - rate)^size = share of contexts in which P(label) survived. Where nothing falls, events may stand in
+    for each other, and the size comes out near 0.
     """
-    rates = np.zeros(screen.masks.shape[1])
-    for j, chosen in enumerate(finalists):
-        fallen = float(np.clip((screen.outcomes[:, j] < 0.5 * observed[j]).mean(), 0.01, 0.97))
-        size = np.log(1 - fallen) / np.log(1 - screen_rate)
-        rate = float(np.clip(1 / max(size, 0.1), 0.12, 0.5))
-        rates[chosen] = np.where(rates[chosen] > 0, np.minimum(rates[chosen], rate), rate)
-    return rates
+    fallen = np.clip((screen.outcomes < 0.5 * reference).mean(0), 0.01, 0.97)
+    sizes: Float64 = np.log(1 - fallen) / np.log(1 - rate)
+    return sizes
+
+
+def _scaled(values: Float64, *, axis: int) -> Float64:
+    """Values divided by the largest along an axis."""
+    scaled: Float64 = values / np.maximum(values.max(axis, keepdims=True), 1e-12)
+    return scaled

@@ -1,9 +1,10 @@
 """Direct effects of event types on P(label), with everything else in the sequence, past and future, as context.
 
-1. *Screen*: N1 contexts replace every present type independently with a small probability.
-2. *Focus*: the finalists of each label alone are replaced, with a probability fitted to the size of the boundary, in
-   fresh contexts. Tests (`significance`) use these contexts only, so choosing finalists costs no validity.
-3. *Pairs*: the sequence with and without a finalist (and without pairs of them): the effect in this very sequence.
+1. *Rank* (`finalists`): which types deserve a close look; by slopes where the model has them, else by a screen.
+2. *Focus* (`looks`): the finalists of each label alone are replaced, with a probability fitted to the size of the
+   boundary, in fresh contexts, up to the preset look at which the sequence is settled. Tests (`significance`) use these
+   contexts only, so choosing finalists costs no validity.
+3. *Removal* (`removal`): the sequence without a finalist, without a pair of them, with one of its occurrences only.
 
 All replacement draws come from Tf_x given the observed past, conditioned on "none of the types present", so a replaced
 type is absent, and the draw at a position does not depend on any mask.
@@ -17,16 +18,13 @@ import numpy as np
 
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.boundary import EventEvidence, Verdict
-from oscar_causal.discovery.cmi import paired_cmi
-from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
-from oscar_causal.discovery.finalists import choose_finalists, focus_rates, forecast_moves
-from oscar_causal.discovery.significance import ColumnTest, benjamini_hochberg, bounded_interval, column_test
-from oscar_causal.discovery.subject import Stage, Subject, respond, run_stage
+from oscar_causal.discovery.contexts import Bool, Float64, Int64
+from oscar_causal.discovery.finalists import choose_finalists, focus_rates, rank
+from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
+from oscar_causal.discovery.removal import Removed, remove_finalists
+from oscar_causal.discovery.significance import bounded_interval
+from oscar_causal.discovery.subject import Stage, Subject, respond
 from oscar_causal.errors import UsageError
-
-FIXED = 4
-"""Contexts every sequence needs: as it is, its forecast along the way, and twice with its ties shuffled."""
-
 
 TIE_FLAG = "order inside a timestamp matters"
 
@@ -36,13 +34,13 @@ class InterventionConfig:
     """Settings of the `intervention` estimator."""
 
     contexts: int = 64
-    """N: most forward passes for one sequence."""
+    """N: most forward passes for one sequence (a pass forward and back counts as three)."""
     alpha: float = 0.05
     """False discovery rate within one (sequence, label)."""
     delta: float = 0.05
     """Tests ask whether an effect on P(label) is larger than this; smaller ones do not make an event a cause."""
     screen_rate: float = 0.15
-    """Probability of replacing a type while screening."""
+    """Probability of replacing a type while screening (models without slopes)."""
     finalists: int | None = None
     """Types per label that are looked at closely; by default a sixteenth of the contexts and four more."""
     redraws: int = 2000
@@ -70,20 +68,9 @@ class InterventionConfig:
         return self.finalists or self.contexts // 16 + 4
 
     @property
-    def budget(self) -> tuple[int, int, int]:
-        """Contexts of screen, focus and pairs; `FIXED` more show the sequence as it is, its forecast, and its ties."""
-        pairs = max(4, self.contexts // 6)
-        screen = max(4, self.contexts // 6)
-        return screen, self.contexts - pairs - screen - FIXED, pairs
-
-
-@dataclass(frozen=True)
-class Focus:
-    """Tests of one label's finalists (indices into the types of the sequence)."""
-
-    finalists: Int64
-    tests: ColumnTest
-    q_values: Float64
+    def removal_budget(self) -> int:
+        """Contexts for taking finalists out; a fifth goes to ranking, the rest to the tests."""
+        return max(4, self.contexts // 6)
 
 
 @dataclass(frozen=True)
@@ -96,31 +83,50 @@ class LabelEvidence:
 
 
 def explain(
-    model: LabelDensity, subject: Subject, labels: Int64, names: list[str], config: InterventionConfig
+    model: LabelDensity,
+    subject: Subject,
+    labels: Int64,
+    names: list[str],
+    config: InterventionConfig,
+    *,
+    forbidden: Bool | None = None,
 ) -> tuple[list[LabelEvidence], int]:
-    """Evidence for each label, and the number of contexts spent. `names` are the event names of `subject.types`."""
-    screen_n, focus_n, pair_n = config.budget
+    """Evidence for each label, and the number of contexts spent. `names` are the event names of `subject.types`.
+
+    `forbidden` (Y', K) marks types that are not tested for a label.
+    """
     count = len(subject.types)
     observed = respond(model, subject, np.zeros((1, count), bool), labels, "observed", shuffled=False)[0]  # (Y',)
     unchanged, tie_contexts = shuffled_reference(model, subject, labels, observed)  # (1 or 2, Y')
     reference = unchanged.mean(0)
-    uniforms = Stream(subject.seed, subject.sequence_id, "mask").uniforms(screen_n + focus_n, count)
-    screen_rates = np.where(subject.testable, config.screen_rate, 0.0)
-    screen = run_stage(model, subject, labels, uniforms[:screen_n], screen_rates, "screen")
-    moves = forecast_moves(model, subject, labels)  # (K, Y')
-    finalists = [choose_finalists(subject, screen, moves[:, j], j, config.finalist_count) for j in range(len(labels))]
-    rates = focus_rates(screen, reference, finalists, config.screen_rate)
-    focus = run_stage(model, subject, labels, uniforms[screen_n:], rates, "focus")
-    redraws = Stream(subject.seed, subject.sequence_id, "redraw").uniforms(config.redraws, focus_n)
-    tested = [_test(focus, j, chosen, redraws, config.delta) for j, chosen in enumerate(finalists)]
-    alone, spent = leave_one_out(model, subject, labels, tested, pair_n)
+    ranking = rank(model, subject, labels, reference, budget=config.contexts // 5, screen_rate=config.screen_rate)
+    allowed = np.tile(subject.testable, (len(labels), 1))  # (Y', K)
+    if forbidden is not None:
+        allowed &= ~forbidden
+    finalists = choose_finalists(ranking, allowed, config.finalist_count)
+    spent = 1 + tie_contexts + ranking.spent
+    looks = plan_looks(config.contexts - spent - config.removal_budget)
+    focus, tested = focus_stage(
+        model,
+        subject,
+        labels,
+        finalists,
+        focus_rates(ranking, finalists, count),
+        looks,
+        alpha=config.alpha,
+        delta=config.delta,
+        redraws=config.redraws,
+    )
+    removed, taken = remove_finalists(
+        model, subject, labels, tested, reference, delta=config.delta, budget=config.removal_budget
+    )
     hangs = np.abs(unchanged - observed).max(0) > config.delta
     results = []
     for j in range(len(labels)):
-        judge = _Judge(subject, names, config, screen, focus, j, float(reference[j]))
+        judge = _Judge(subject, names, config, ranking.screen, focus, j, float(reference[j]))
         flags = (TIE_FLAG,) if hangs[j] else ()
-        results.append(LabelEvidence(float(observed[j]), judge.all_evidence(tested[j], alone[j]), flags))
-    return results, 2 + screen_n + focus_n + spent + tie_contexts
+        results.append(LabelEvidence(float(observed[j]), judge.all_evidence(allowed[j], tested[j], removed[j]), flags))
+    return results, spent + len(focus.outcomes) + taken
 
 
 def shuffled_reference(model: LabelDensity, subject: Subject, labels: Int64, observed: Float64) -> tuple[Float64, int]:
@@ -134,38 +140,6 @@ def shuffled_reference(model: LabelDensity, subject: Subject, labels: Int64, obs
     return respond(model, subject, np.zeros((2, len(subject.types)), bool), labels, "ties"), 2
 
 
-def _test(focus: Stage, label: int, finalists: Int64, redraws: Float64, delta: float) -> Focus:
-    masks = focus.masks[:, finalists].astype(float)
-    tests = column_test(focus.outcomes[:, label], masks, focus.rates[finalists], redraws, delta=delta)
-    return Focus(finalists, tests, benjamini_hochberg(tests.p_values))
-
-
-def leave_one_out(
-    model: LabelDensity, subject: Subject, labels: Int64, tested: list[Focus], budget: int
-) -> tuple[list[dict[int, Float64]], int]:
-    """P(label) with one finalist replaced and all else as observed: {type: draws} for each label.
-
-    The budget goes to the finalists by rising p-value, the labels taking turns; what is left buys second draws.
-    """
-    queue: list[int] = []
-    orders = [focus.finalists[np.argsort(focus.tests.p_values, kind="stable")] for focus in tested]
-    for rank in range(max((len(order) for order in orders), default=0)):
-        for order in orders:
-            if rank < len(order) and int(order[rank]) not in queue:
-                queue.append(int(order[rank]))
-    if not queue:
-        return [{} for _ in tested], 0
-    chosen = (queue * budget)[:budget] if len(queue) < budget else queue[:budget]
-    masks = np.zeros((len(chosen), len(subject.types)), bool)
-    masks[np.arange(len(chosen)), chosen] = True
-    outcomes = respond(model, subject, masks, labels, "alone")  # (budget, Y')
-    rows = np.array(chosen)
-    alone = [
-        {int(t): outcomes[rows == t, j] for t in focus.finalists if (rows == t).any()} for j, focus in enumerate(tested)
-    ]
-    return alone, len(chosen)
-
-
 @dataclass(frozen=True)
 class _Judge:
     """Turns the stages' figures into evidence for one label."""
@@ -173,30 +147,32 @@ class _Judge:
     subject: Subject
     names: list[str]
     config: InterventionConfig
-    screen: Stage
+    screen: Stage | None
     focus: Stage
     label: int
     reference: float
 
-    def all_evidence(self, tested: Focus, alone: dict[int, Float64]) -> tuple[EventEvidence, ...]:
-        """Evidence for every type of the sequence that may be replaced."""
-        rank = {int(t): k for k, t in enumerate(tested.finalists)}
-        return tuple(
-            self._finalist(t, tested, rank[t], alone.get(t)) if t in rank else self._screened(t)
-            for t in np.flatnonzero(self.subject.testable).tolist()
-        )
+    def all_evidence(self, allowed: Bool, tested: Focus, removed: Removed) -> tuple[EventEvidence, ...]:
+        """Evidence for every finalist, and for every other allowed type that was replaced in some context."""
+        place = {int(t): k for k, t in enumerate(tested.finalists)}
+        evidence = []
+        for t in np.flatnonzero(allowed).tolist():
+            if t in place:
+                evidence.append(self._finalist(t, tested, place[t], removed))
+            elif self.screen is not None:
+                evidence.append(self._screened(t, self.screen))
+        return tuple(evidence)
 
-    def _finalist(self, t: int, tested: Focus, k: int, alone: Float64 | None) -> EventEvidence:
+    def _finalist(self, t: int, tested: Focus, k: int, removed: Removed) -> EventEvidence:
         outcome, mask = self.focus.outcomes[:, self.label], self.focus.masks[:, t]
         effect, se = _difference(outcome, mask)
         low, high = bounded_interval(outcome, mask.astype(float), 1 - self.config.alpha)
-        q = float(tested.q_values[k])
-        drops = None if alone is None else self.reference - alone
-        strength = self._strength(float(tested.tests.effects[k]), drops)
+        q, drop = float(tested.q_values[k]), removed.drop(t, self.reference)
+        partner = removed.partner.get(t)
         return EventEvidence(
             event=self.names[t],
             positions=self._positions(t),
-            verdict=self._verdict(q, strength, (low, high)),
+            verdict=self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high)),
             effect=effect,
             se=se,
             n_kept=int((~mask).sum()),
@@ -209,14 +185,17 @@ class _Judge:
             indicator_se=se,
             ci_low=low,
             ci_high=high,
-            cmi_nats=None if alone is None else paired_cmi(np.full(len(alone), self.reference), alone),
-            alone=None if drops is None else float(drops.mean()),
+            cmi_nats=removed.cmi(t, self.reference),
+            alone=drop,
+            mattered=removed.mattered.get(t),
+            partner=None if partner is None else self.names[partner],
+            jointly=None if partner is None else self.reference - removed.without_both[t],
         )
 
-    def _strength(self, conditional: float, drops: Float64 | None) -> float:
+    def _strength(self, conditional: float, drop: float | None) -> float:
         """The effect in this sequence if it was measured and is there; else the one in the most telling contexts."""
-        if drops is not None and abs(drops.mean()) >= min(abs(conditional), self.config.delta):
-            return float(drops.mean())
+        if drop is not None and abs(drop) >= min(abs(conditional), self.config.delta):
+            return drop
         return conditional
 
     def _verdict(self, q: float, strength: float, interval: tuple[float, float]) -> Verdict:
@@ -226,9 +205,9 @@ class _Judge:
             return "no effect"
         return "not resolvable"
 
-    def _screened(self, t: int) -> EventEvidence:
-        mask = self.screen.masks[:, t]
-        outcome = self.screen.outcomes[:, self.label]
+    def _screened(self, t: int, screen: Stage) -> EventEvidence:
+        mask = screen.masks[:, t]
+        outcome = screen.outcomes[:, self.label]
         effect, se = _difference(outcome, mask)
         low, high = bounded_interval(outcome, mask.astype(float), 1 - self.config.alpha)
         small = -self.config.delta <= low and high <= self.config.delta

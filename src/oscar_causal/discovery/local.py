@@ -1,17 +1,21 @@
-"""`--engine local`: explain a dataset on this machine, in one or several processes, shard by shard, resumable.
+"""`oscar discover`: explain a dataset folder shard by shard into a results folder, resumable.
 
-Which process explains a sequence changes nothing: `discover` treats every sequence alone.
+One process, several (`workers`), several under torchrun, or a Ray cluster (`distributed`): which process explains a
+sequence changes nothing, because `discover` treats every sequence alone.
 """
 
 from __future__ import annotations
 
-import hashlib
+import math
 import multiprocessing
 import os
 import platform
+import re
+import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -20,17 +24,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from oscar_causal import __version__
-from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.density.checkpoint import model_digest
-from oscar_causal.density.folds import MEAN, ModelSet, load_models
+from oscar_causal.data.rows import SequenceRows
+from oscar_causal.data.sequences import read_dataset
+from oscar_causal.density.folds import MEAN, load_models
 from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.oneshot import ESTIMATORS, DiscoveryConfig, discover
-from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, fingerprint
-from oscar_causal.errors import UsageError
+from oscar_causal.discovery.jobs import Job as Job  # also known here
+from oscar_causal.discovery.jobs import prepare_run
+from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.ranks import Ranks, join_ranks
+from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, shard_files
+from oscar_causal.discovery.survey import explained_sequences
+from oscar_causal.errors import OscarError, UsageError
 
+OnBegin = Callable[[dict[str, Any]], None]
 OnProgress = Callable[[int, int], None]
 Indices = npt.NDArray[np.int64]
+ENGINES = ("local", "ray")
 
 
 def discover_folder(  # noqa: PLR0913 - it mirrors the verb
@@ -40,82 +49,199 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     config: DiscoveryConfig | None = None,
     *,
     indices: Indices | None = None,
-    workers: int = 1,
+    engine: str = "local",
+    workers: int | None = None,
     device: str = "cpu",
+    also: Sequence[Path | str] = (),
+    memory: float | None = None,
     resume: bool = False,
     force: bool = False,
+    on_begin: OnBegin | None = None,
     on_progress: OnProgress | None = None,
 ) -> dict[str, Any]:
-    """Explain the sequences (or those at `indices`) of a dataset folder with a model folder, into a results folder."""
-    if workers < 1:
-        raise UsageError(f"workers: expected at least 1, got {workers}")
+    """Explain the sequences (or those at `indices`) of a dataset folder with a model folder, into a results folder.
+
+    `workers` processes share the work (one by default; with the engine `ray` all that the cluster has room for). Under
+    torchrun each process takes its share of the shards and the first one finishes the folder. `device` is cpu or cuda;
+    with `ray` also auto: the GPUs of the cluster if it has any. `also`: further model folders, whose agreement with
+    each verdict is recorded. `memory`: most GiB for all processes of this machine (default: a share of what is free).
+    `on_begin` is told the content of `run.json` before the work begins.
+    """
+    _check_engine(engine, workers, device)
     config = config or DiscoveryConfig()
-    data = read_dataset(dataset)
+    data = SequenceRows(dataset)
     chosen = np.arange(len(data)) if indices is None else np.asarray(indices, np.int64)
-    run = describe_run(Path(model), data, chosen, config)
-    begun = time.time()
-    writer = ResultsWriter(out, run, resume=resume, force=force)
+    begun, ranks = time.time(), join_ranks()
+    job = Job(str(Path(model).resolve()), str(Path(dataset).resolve()), config, ranks.device(device), _resolved(also))
+    if engine == "ray" and memory is None:
+        memory = math.inf  # of the cluster's machines nothing is known here
+    run, job, seen = prepare_run(job, out, chosen, memory=memory, processes=workers or 1, resume=resume)
+    writer = _open_writer(ranks, out, run, resume=resume, force=force)
     try:
+        if on_begin is not None:
+            on_begin(run)
         shards = [chosen[begin : begin + SHARD_SEQUENCES] for begin in range(0, len(chosen), SHARD_SEQUENCES)]
-        waiting = [k for k in range(len(shards)) if not writer.done(k)]
-        done = sum(len(shards[k]) for k in range(len(shards)) if k not in set(waiting))
-        job = (str(model), str(dataset), config, device)
-        for k, boundaries in _explain_shards(job, [(k, shards[k]) for k in waiting], workers):
-            writer.write_shard(k, boundaries)
+        mine = range(ranks.rank, len(shards), ranks.world)
+        waiting = [(k, shards[k]) for k in mine if not writer.done(k)]
+        total = sum(len(shards[k]) for k in mine)
+        done = total - sum(len(shard) for _, shard in waiting)
+        for k, files in _explain_shards(engine, job, waiting, workers):
+            writer.write_files(k, files)
             done += len(shards[k])
             if on_progress is not None:
-                on_progress(done, len(chosen))
-        writer.finish(seconds=time.time() - begun, host=platform.node(), workers=workers, device=device)
+                on_progress(done, total)
+        ranks.wait()
+        if ranks.rank == 0:
+            how = {"engine": engine, "workers": workers, "processes": ranks.world, "device": device}
+            run["counts"] = seen.counts(explained_sequences(writer.partial / "verdicts"))
+            writer.finish(seconds=time.time() - begun, host=platform.node(), counts=run["counts"], **how)
+        ranks.wait()
     except BaseException:
         writer.discard()
         raise
     return run
 
 
-def describe_run(model: Path, data: Dataset, chosen: Indices, config: DiscoveryConfig) -> dict[str, Any]:
-    """What decides the results, with its fingerprint; the content of `run.json` but for times and hosts."""
-    what = {
-        "estimator": config.estimator,
-        "estimand": ESTIMATORS[config.estimator],
-        "config": config.to_json(),
-        "seed": config.seed,
-        "precision": "float32",
-        "dataset": {"path": str(data.path), "digest": data.info.get("digest")},
-        "model": {"path": str(model), "digest": model_digest(model)},
-        "sequences": len(chosen),
-        "selection": hashlib.sha256(chosen.tobytes()).hexdigest(),
-        "versions": {"oscar": __version__},
-    }
-    decides = {key: what[key] for key in ("config", "seed", "precision", "selection", "versions")}
-    decides |= {"dataset": what["dataset"]["digest"], "model": what["model"]["digest"]}  # type: ignore[index]
-    return {**what, "fingerprint": fingerprint(decides)}
+def _check_engine(engine: str, workers: int | None, device: str) -> None:
+    import torch
+
+    if engine not in ENGINES:
+        raise UsageError(f"--engine: expected one of {', '.join(ENGINES)}, got {engine!r}")
+    kinds = "cpu, cuda or auto" if engine == "ray" else "cpu or cuda"
+    if not re.fullmatch(r"cpu|cuda(:\d+)?" + ("|auto" if engine == "ray" else ""), device):
+        raise UsageError(f"--device: expected {kinds}, got {device!r}")
+    here = torch.cuda.device_count()
+    if engine == "local" and device.startswith("cuda") and int(device[5:] or 0) >= here:
+        raise UsageError(f"--device: expected cpu or one of the {here} GPUs that torch finds here, got {device!r}")
+    if workers is not None and workers < 1:
+        raise UsageError(f"--workers: expected at least 1, got {workers}")
 
 
-Job = tuple[str, str, DiscoveryConfig, str]
-_worker: dict[str, Any] = {}
+def _resolved(folders: Sequence[Path | str]) -> tuple[str, ...]:
+    return tuple(str(Path(folder).resolve()) for folder in folders)
 
 
-def _explain_shards(job: Job, shards: list[tuple[int, Indices]], workers: int) -> Iterator[tuple[int, list[Boundary]]]:
-    if workers == 1 or len(shards) <= 1:
-        _load(job)
-        for k, indices in shards:
-            yield k, _explain(indices)
+def _open_writer(ranks: Ranks, out: Path | str, run: dict[str, Any], *, resume: bool, force: bool) -> ResultsWriter:
+    """The first process opens the folder, the others join when it is there."""
+    writer = ranks.first(lambda: ResultsWriter(out, run, resume=resume, force=force))
+    return writer if writer is not None else ResultsWriter(out, run, joins=True)
+
+
+class ShardExplainer:
+    """A model and a dataset, opened once; explains one shard after the other."""
+
+    def __init__(self, job: Job, *, one_thread: bool = False) -> None:
+        import torch
+
+        if one_thread:
+            torch.set_num_threads(1)
+        if job.device.startswith("cuda"):
+            torch.set_float32_matmul_precision("high")
+        self.models, *self.also = (load_models(path, device=job.device) for path in (job.model, *job.also))
+        for model in (model for models in (self.models, *self.also) for model in models.models):
+            model.pieces.tokens = job.tokens_per_pass
+        self.data, self.config = SequenceRows(job.dataset), job.config
+        borrowed = job.config.replacement in ("marginal", "donors")
+        self.background = read_dataset(job.dataset) if borrowed else None
+
+    def __call__(self, indices: Indices) -> dict[str, bytes]:
+        """The files of the shard that holds these sequences."""
+        return shard_files(self.explain(indices))
+
+    def explain(self, indices: Indices) -> list[Boundary]:
+        """All boundaries of these sequences, in their order, each by the model that may judge it."""
+        part = self.data.take(indices)
+        routes = np.stack([models.routes(part.subject_ids) for models in (self.models, *self.also)], axis=1)
+        seen = self.models.seen_in_training(part.subject_ids)
+        found: dict[int, list[Boundary]] = {}
+        for route in np.unique(routes, axis=0):
+            rows = np.flatnonzero((routes == route).all(axis=1))
+            model, *also = self._judges(route)
+            explained = discover(model, part.take(rows), self.config, also=also, background=self.background)
+            found.update(zip(rows.tolist(), explained, strict=True))
+        return [
+            replace(item, trusted=self.models.trusted(item.label), seen_in_training=bool(seen[row]))
+            for row in range(len(part))
+            for item in found[row]
+        ]
+
+    def _judges(self, route: Indices) -> list[Any]:
+        """Who judges along a route: the model, then those whose agreement is asked; behind a mean, its own models."""
+        models = [
+            models.mean if k == MEAN else models.models[k]
+            for models, k in zip((self.models, *self.also), route.tolist(), strict=True)
+        ]
+        return [*models, *self.models.models] if route[0] == MEAN else models
+
+
+Shards = list[tuple[int, Indices]]
+ShardFiles = Iterator[tuple[int, dict[str, bytes]]]
+
+
+def _explain_shards(engine: str, job: Job, shards: Shards, workers: int | None) -> ShardFiles:
+    if not shards:
         return
-    with _pool(job, min(workers, len(shards))) as pool:
-        futures = [(k, pool.submit(_explain, indices)) for k, indices in shards]
-        for k, future in futures:
-            yield k, future.result()
+    if engine == "ray":
+        from oscar_causal.discovery.distributed import explain_on_ray
+
+        yield from explain_on_ray(job, shards, workers)
+    elif workers is None or workers == 1 or len(shards) == 1:
+        with _one_thread(job.device):
+            explain = ShardExplainer(job)
+            for k, indices in shards:
+                yield k, explain(indices)
+    else:
+        yield from _explain_in_processes(job, shards, workers)
+
+
+_of_this_process: dict[str, ShardExplainer] = {}
+
+
+def _begin_process(job: Job) -> None:
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _of_this_process["explainer"] = ShardExplainer(job, one_thread=True)
+
+
+def _end_with_parent() -> None:
+    """A worker whose parent was killed would wait for work for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _explain_in_process(indices: Indices) -> dict[str, bytes]:
+    return _of_this_process["explainer"](indices)
+
+
+def _explain_in_processes(job: Job, shards: Shards, workers: int) -> ShardFiles:
+    context = multiprocessing.get_context("spawn")
+    with one_thread_children():
+        pool = ProcessPoolExecutor(min(workers, len(shards)), context, initializer=_begin_process, initargs=(job,))
+        try:
+            futures = {pool.submit(_explain_in_process, indices): k for k, indices in shards}
+            for future in as_completed(futures):
+                yield futures[future], future.result()
+        except BrokenProcessPool as error:
+            raise OscarError(
+                "discover: a worker process died (killed, or out of memory?); what it had finished is kept, "
+                "say --resume to go on"
+            ) from error
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager
-def _pool(job: Job, workers: int) -> Iterator[ProcessPoolExecutor]:
-    context = multiprocessing.get_context("spawn")
-    with one_thread_children():
-        pool = ProcessPoolExecutor(workers, context, initializer=_load, initargs=(job, True))
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+def _one_thread(device: str) -> Iterator[None]:
+    """On the CPU one thread, as in every worker: the number of threads changes the last bits of a product."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1 if device == "cpu" else before)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager
@@ -132,35 +258,6 @@ def one_thread_children() -> Iterator[None]:
                 del os.environ[name]
             else:
                 os.environ[name] = value
-
-
-def _load(job: Job, one_thread: bool = False) -> None:
-    """Open model and dataset once per process."""
-    import torch
-
-    if one_thread:
-        torch.set_num_threads(1)
-    model, dataset, config, device = job
-    if device.startswith("cuda"):
-        torch.set_float32_matmul_precision("high")
-    _worker.update(models=load_models(model, device=device), data=read_dataset(dataset), config=config)
-
-
-def _explain(indices: Indices) -> list[Boundary]:
-    part: Dataset = _worker["data"].take(indices)
-    models: ModelSet = _worker["models"]
-    routes, seen = models.routes(part.subject_ids), models.seen_in_training(part.subject_ids)
-    found: dict[int, list[Boundary]] = {}
-    for route in np.unique(routes):
-        rows = np.flatnonzero(routes == route)
-        model = models.mean if route == MEAN else models.models[int(route)]
-        explained = discover(model, part.take(rows), _worker["config"])
-        found.update(zip(rows.tolist(), explained, strict=True))
-    return [
-        replace(item, trusted=models.trusted(item.label), seen_in_training=bool(seen[row]))
-        for row in range(len(part))
-        for item in found[row]
-    ]
 
 
 def unseen_indices(model: Path | str, dataset: Path | str) -> Indices:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,51 +15,16 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
 from oscar_causal.density.interface import Contexts, LabelDensity
 from oscar_causal.density.model import sequence_contexts
-from oscar_causal.discovery import intervention, prefix
+from oscar_causal.discovery.asking import ask
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Int64
-from oscar_causal.discovery.intervention import InterventionConfig
-from oscar_causal.discovery.prefix import PrefixConfig
-from oscar_causal.discovery.subject import prepare
-from oscar_causal.errors import UsageError
+from oscar_causal.discovery.doubt import borderline_flags, with_agreement
+from oscar_causal.discovery.settings import ESTIMATORS, DiscoveryConfig
+from oscar_causal.discovery.sources import with_replacement
 
-ESTIMATORS = {
-    "intervention": "controlled direct effect of an event type on the model's P(label | whole sequence)",
-    "prefix": "information gain of each event over the forecast of the label, averaged over sampled pasts (Eq. 4)",
-}
-"""Estimator -> what it estimates."""
-
-FEW_POSITIONS = 10
-"""Among fewer values none can lie 2.75 standard deviations above their mean."""
+__all__ = ["ESTIMATORS", "DiscoveryConfig", "discover", "explain_sequence"]
 
 OnProgress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True)
-class DiscoveryConfig:
-    """What to explain, and how."""
-
-    estimator: str = "intervention"
-    """intervention (default) or prefix (the paper's)."""
-    intervention: InterventionConfig = field(default_factory=InterventionConfig)
-    prefix: PrefixConfig = field(default_factory=PrefixConfig)
-    labels: str | tuple[str, ...] = "observed"
-    """observed (recorded ones), predicted (P > 0.5), or names of labels to explain in every sequence."""
-    excluded: tuple[str, ...] = ()
-    """Events that are never replaced, tested or accepted (background knowledge)."""
-    seed: int = 0
-    """Decides masks and draws."""
-
-    def __post_init__(self) -> None:
-        if self.estimator not in ESTIMATORS:
-            raise UsageError(f"estimator: expected one of {', '.join(ESTIMATORS)}, got {self.estimator!r}")
-        if isinstance(self.labels, str) and self.labels not in ("observed", "predicted"):
-            raise UsageError(f"labels: expected observed, predicted or a list of names, got {self.labels!r}")
-
-    def to_json(self) -> dict[str, Any]:
-        """All settings that decide the results."""
-        settings = asdict(self)
-        return {key: value for key, value in settings.items() if key not in ESTIMATORS or key == self.estimator}
 
 
 def discover(
@@ -68,28 +33,64 @@ def discover(
     config: DiscoveryConfig | None = None,
     *,
     indices: Sequence[int] | npt.NDArray[Any] | None = None,
+    also: Sequence[Any] = (),
+    background: Dataset | None = None,
     on_progress: OnProgress | None = None,
 ) -> Iterator[list[Boundary]]:
     """Explain sequences one after the other: a list with one Boundary per label for each.
 
-    `model` has both protocols of `density.interface`. The result for a sequence depends on the model, the sequence, its
-    id and the config alone.
+    `model` has both protocols of `density.interface` (a label density is enough where `config.replacement` is not
+    `model`). The result for a sequence depends on the model, the sequence, its id and the config alone, and for the
+    replacements marginal and donors on the events of `background` (default: `dataset`); bit by bit while torch keeps
+    its number of threads. `also`: further models, whose agreement with each verdict is recorded.
     """
     config = config or DiscoveryConfig()
-    channels = getattr(model, "channels", dataset.channels)  # a model need not read any
-    encoded = encode(dataset, model.vocabulary, max_length=model.max_length, channels=channels)
+    config.check(model.vocabulary)
+    opened = [_open(part, dataset, config, background) for part in (model, *also)]
     chosen = np.arange(len(dataset)) if indices is None else np.asarray(indices, np.int64)
-    predicted = _wanted_labels(config, model.vocabulary)
+    fixed = _wanted_labels(config, model.vocabulary)
     for done, index in enumerate(chosen):
-        yield explain_sequence(model, dataset, encoded, int(index), config, predicted)
+        found = explain_sequence(model, dataset, opened[0][1], int(index), config, fixed, density=opened[0][2])
+        yield _agreed(found, opened[1:], dataset, int(index), config) if also else found
         if on_progress is not None:
             on_progress(done + 1, len(chosen))
 
 
-def explain_sequence(
-    model: Any, dataset: Dataset, encoded: Encoded, index: int, config: DiscoveryConfig, fixed: Int64 | None
+Opened = tuple[Any, Encoded, Any]
+"""A model, the dataset in its ids, and the model with its replacement law."""
+
+
+def _open(model: Any, dataset: Dataset, config: DiscoveryConfig, background: Dataset | None) -> Opened:
+    channels = getattr(model, "channels", dataset.channels)  # a model need not read any
+    encoded = encode(dataset, model.vocabulary, max_length=model.max_length, channels=channels)
+    return model, encoded, with_replacement(model, config.replacement, background or dataset)
+
+
+def _agreed(
+    found: list[Boundary], others: list[Opened], dataset: Dataset, index: int, config: DiscoveryConfig
 ) -> list[Boundary]:
-    """All boundaries of one sequence."""
+    """The boundaries with the other models' word on them; a model that does not know a label has none."""
+    said: dict[str, list[Boundary]] = {item.label: [] for item in found}
+    for model, encoded, density in others:
+        known = tuple(label for label in said if label in model.vocabulary.label_ids)
+        asked = replace(config, labels=known)
+        fixed = _wanted_labels(asked, model.vocabulary)
+        for item in explain_sequence(model, dataset, encoded, index, asked, fixed, density=density):
+            said[item.label].append(item)
+    return [with_agreement(item, said[item.label]) for item in found]
+
+
+def explain_sequence(
+    model: Any,
+    dataset: Dataset,
+    encoded: Encoded,
+    index: int,
+    config: DiscoveryConfig,
+    fixed: Int64 | None,
+    *,
+    density: Any = None,
+) -> list[Boundary]:
+    """All boundaries of one sequence. `density`: the model with another replacement law than its own Tf_x."""
     sequence = sequence_contexts(encoded, index)
     observed = {int(label) for label in encoded.labels[index]}
     labels = fixed if fixed is not None else np.array(sorted(observed), np.int64)
@@ -97,75 +98,36 @@ def explain_sequence(
         labels = _predicted(model, sequence)
     if not len(labels):
         return []
-    flags = _flags(encoded, index, sequence)
+    flags = _flags(encoded, index, sequence, model.min_context)
     flags += [f"channel {name} missing" for name in getattr(model, "channels", ()) if name not in dataset.channels]
     sequence_id = dataset.sequence_ids[index].as_py()
-    found, contexts = _run(model, sequence, labels, sequence_id, config)
+    subject_id = dataset.subject_ids[index].as_py()
+    answers, short = ask(model, density or model, sequence, labels, sequence_id, config, subject_id)
     shift = int(dataset.lengths[index]) - sequence.event_ids.shape[1]
-    return [
-        Boundary(
-            sequence_id=sequence_id,
-            label=model.vocabulary.labels[int(label)],
-            observed=(int(label) in observed) if encoded.labelled[index] else None,
-            probability=probability,
-            evidence=tuple(_shifted(item, shift) for item in evidence if item.event not in config.excluded),
-            contexts=contexts,
-            flags=tuple(flags + extra),
+    present = _positions(model.vocabulary, sequence)
+    boundaries = []
+    for label, (probability, measured, extra) in zip(labels, answers.found, strict=True):
+        name = model.vocabulary.labels[int(label)]
+        evidence, required = config.known.obey(name, measured, present)
+        boundaries.append(
+            Boundary(
+                sequence_id=sequence_id,
+                label=name,
+                observed=(int(label) in observed) if encoded.labelled[index] else None,
+                probability=probability,
+                evidence=tuple(_shifted(item, shift) for item in evidence),
+                contexts=answers.contexts,
+                flags=(*flags, *short, *extra, *required, *borderline_flags(evidence)),
+                observed_logp=answers.logp[0],
+                contexts_logp=answers.logp[1],
+            )
         )
-        for label, (probability, evidence, extra) in zip(labels, found, strict=True)
-    ]
-
-
-Found = tuple[float | None, tuple[EventEvidence, ...], list[str]]
-
-
-def _run(
-    model: Any, sequence: Contexts, labels: Int64, sequence_id: str, config: DiscoveryConfig
-) -> tuple[list[Found], int]:
-    if config.estimator == "prefix":
-        return _run_prefix(model, sequence, labels, sequence_id, config)
-    known = model.vocabulary.event_ids
-    excluded = frozenset({UNKNOWN_ID, *(known[name] for name in config.excluded if name in known)})
-    subject = prepare(
-        model,
-        sequence,
-        sequence_id=sequence_id,
-        seed=config.seed,
-        shuffle=config.intervention.shuffle_ties,
-        excluded=excluded,
-    )
-    if not subject.testable.any():
-        whole = model.label_probs(sequence, torch.as_tensor(labels), torch.tensor([sequence.event_ids.shape[1]]))
-        return [(float(p), (), ["no event may be replaced"]) for p in whole[0, 0]], 1
-    names = [model.vocabulary.name(int(t)) for t in subject.types]
-    results, spent = intervention.explain(model, subject, labels, names, config.intervention)
-    return [(item.observed, item.evidence, list(item.flags)) for item in results], spent
-
-
-def _run_prefix(
-    model: Any, sequence: Contexts, labels: Int64, sequence_id: str, config: DiscoveryConfig
-) -> tuple[list[Found], int]:
-    settings = config.prefix
-    length = sequence.event_ids.shape[1]
-    whole = model.label_probs(sequence, torch.as_tensor(labels), torch.tensor([length]))[0, 0].tolist()
-    if length <= settings.context:
-        return [(p, (), [f"shorter than c = {settings.context} events"]) for p in whole], 1
-    pasts = prefix.sample_pasts(model, sequence, settings, seed=config.seed, sequence_id=sequence_id)
-    curves = prefix.prefix_curves(model, sequence, pasts, labels, settings.context)
-    names = [model.vocabulary.name(int(event)) for event in sequence.event_ids[0]]
-    times = sequence.times.cpu().numpy()
-    few = length - settings.context < FEW_POSITIONS
-    flags = [f"only {length - settings.context} positions to set a threshold on"] if few else []
-    found = [(p, prefix.prefix_evidence(curves, j, names, times, settings), list(flags)) for j, p in enumerate(whole)]
-    return found, len(pasts) + 1
+    return boundaries
 
 
 def _wanted_labels(config: DiscoveryConfig, vocabulary: Vocabulary) -> Int64 | None:
     if isinstance(config.labels, str):
         return None
-    unknown = [name for name in config.labels if name not in vocabulary.label_ids]
-    if unknown:
-        raise UsageError(f"labels: the model does not know {unknown[0]!r}")
     return np.array([vocabulary.label_ids[name] for name in config.labels], np.int64)
 
 
@@ -175,8 +137,19 @@ def _predicted(model: LabelDensity, sequence: Contexts) -> Int64:
     return np.flatnonzero((probs > 0.5).cpu().numpy())
 
 
-def _flags(encoded: Encoded, index: int, sequence: Contexts) -> list[str]:
+def _positions(vocabulary: Vocabulary, sequence: Contexts) -> dict[str, tuple[int, ...]]:
+    """Where each event of the sequence stands."""
+    places: dict[str, tuple[int, ...]] = {}
+    for position, event in enumerate(sequence.event_ids[0].tolist()):
+        name = vocabulary.name(event)
+        places[name] = (*places.get(name, ()), position)
+    return places
+
+
+def _flags(encoded: Encoded, index: int, sequence: Contexts, min_context: int) -> list[str]:
     flags = []
+    if sequence.event_ids.shape[1] < min_context:
+        flags.append(f"shorter than the model's c = {min_context} events")
     unknown = int((sequence.event_ids == UNKNOWN_ID).sum())
     if unknown:
         flags.append(f"{unknown} unknown events")
@@ -186,4 +159,8 @@ def _flags(encoded: Encoded, index: int, sequence: Contexts) -> list[str]:
 
 
 def _shifted(item: EventEvidence, shift: int) -> EventEvidence:
-    return replace(item, positions=tuple(position + shift for position in item.positions)) if shift else item
+    """Positions as in the dataset, where the oldest events were cut off."""
+    if not shift:
+        return item
+    mattered = None if item.mattered is None else tuple(position + shift for position in item.mattered)
+    return replace(item, positions=tuple(position + shift for position in item.positions), mattered=mattered)

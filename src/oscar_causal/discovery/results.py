@@ -8,18 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from oscar_causal.data.folders import check_format, exclusive, move_into_place, read_json, refuse_existing, write_json
+from oscar_causal.data.folders import (
+    check_format,
+    exclusive,
+    move_into_place,
+    read_json,
+    refuse_existing,
+    remove_leftovers,
+    write_json,
+)
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.errors import FolderError, UsageError
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 FORMAT_VERSION = 1
 SHARD_SEQUENCES = 256
@@ -34,6 +46,8 @@ VERDICT_SCHEMA = pa.schema(
         ("seen_in_training", pa.bool_()),
         ("contexts", pa.int32()),
         ("flags", pa.list_(pa.string())),
+        ("observed_logp", pa.float64()),
+        ("contexts_logp", pa.float64()),
     ]
 )
 EVIDENCE_SCHEMA = pa.schema(
@@ -47,8 +61,17 @@ EVIDENCE_SCHEMA = pa.schema(
         ("n_replaced", pa.int32()),
         ("p_value", pa.float64()),
         ("score", pa.float64()),
+        ("borderline", pa.bool_()),
+        ("posterior", pa.float64()),
+        ("prior", pa.float64()),
+        ("log_ratio", pa.float64()),
+        ("response", pa.float64()),
+        ("fleet_sequences", pa.int64()),
+        ("classical", pa.bool_()),
+        ("rule", pa.bool_()),
     ]
 )
+"""The last seven are the sources of a verdict of `fused`, null for other estimators."""
 CAUSE_SCHEMA = pa.schema(
     [
         *_KEYS,
@@ -64,9 +87,16 @@ CAUSE_SCHEMA = pa.schema(
         ("p_value", pa.float64()),
         ("q_value", pa.float64()),
         ("alone", pa.float64()),
+        ("mattered", pa.list_(pa.int32())),
+        ("partner", pa.string()),
+        ("jointly", pa.float64()),
+        ("borderline", pa.bool_()),
+        ("source", pa.string()),
+        ("agreement", pa.float64()),
     ]
 )
 _TABLES = {"evidence": EVIDENCE_SCHEMA, "causes": CAUSE_SCHEMA, "verdicts": VERDICT_SCHEMA}  # verdicts last
+_PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 1, "write_page_checksum": True}
 
 
 def fingerprint(what: Mapping[str, Any]) -> str:
@@ -75,14 +105,26 @@ def fingerprint(what: Mapping[str, Any]) -> str:
 
 
 class ResultsWriter:
-    """Collects boundaries into a results folder, shard by shard; `finish` makes it appear."""
+    """Collects boundaries into a results folder, shard by shard; `finish` makes it appear, once, in one process."""
 
-    def __init__(self, out: Path | str, run: Mapping[str, Any], *, resume: bool = False, force: bool = False) -> None:
-        self.out, self.force = Path(out), force
-        refuse_existing(self.out, force=force)
+    lock: IO[str]
+
+    def __init__(
+        self,
+        out: Path | str,
+        run: Mapping[str, Any],
+        *,
+        resume: bool = False,
+        force: bool = False,
+        joins: bool = False,
+    ) -> None:
+        """`joins`: another process of the same run has opened the folder and will finish it."""
+        self.out, self.force, self._joins = Path(out), force, joins
         self.partial = self.out.with_name(f"{self.out.name}.partial")
         self.run = {"kind": "results", "format_version": FORMAT_VERSION, **run}
-        self._open(resume)
+        if not joins:
+            refuse_existing(self.out, force=force)
+            self._open(resume)
 
     def _open(self, resume: bool) -> None:
         marker = self.partial / "run.json"
@@ -94,35 +136,59 @@ class ResultsWriter:
             for name in _TABLES:
                 (self.partial / name).mkdir(parents=True, exist_ok=True)
             self.lock = exclusive(self.partial / "lock", what="writing results")
-            if not marker.exists():
-                write_json(marker, self.run)
+            try:
+                if not marker.exists():
+                    write_json(marker, self.run)
+            except OSError:
+                self.discard()
+                raise
 
     def done(self, shard: int) -> bool:
-        """Was this shard written before?"""
-        return (self.partial / "verdicts" / _part(shard)).exists()
+        """Was this shard written before, and is it whole? One that is damaged counts as not written."""
+        paths = {name: self.partial / name / _part(shard) for name in reversed(_TABLES)}
+        return all(path.exists() for path in paths.values()) and all(
+            _is_whole(path, _TABLES[name]) for name, path in paths.items()
+        )
 
     def write_shard(self, shard: int, boundaries: Iterable[Boundary]) -> None:
         """Write one shard; its verdict file appears last."""
         rows = list(boundaries)
         for name, schema in _TABLES.items():
-            path = self.partial / name / _part(shard)
-            waiting = path.with_name(path.name + ".partial")
-            with _writing(path):
-                pq.write_table(_table(name, rows, schema), waiting, compression="zstd", compression_level=1)
+            table = _table(name, rows, schema)
+            self._put(name, shard, lambda path, table=table: pq.write_table(table, path, **_PARQUET))  # type: ignore[misc]
+
+    def write_files(self, shard: int, files: Mapping[str, bytes]) -> None:
+        """Write one shard that `shard_files` made elsewhere: the same files as `write_shard` with its boundaries."""
+        for name in _TABLES:
+            self._put(name, shard, lambda path, name=name: path.write_bytes(files[name]))  # type: ignore[misc]
+
+    def _put(self, name: str, shard: int, write: Callable[[Path], Any]) -> None:
+        path = self.partial / name / _part(shard)
+        waiting = path.with_name(path.name + ".partial")
+        with _writing(path):
+            try:
+                write(waiting)
                 waiting.replace(path)
+            except OSError:
+                waiting.unlink(missing_ok=True)  # on a full disk every byte counts
+                raise
 
     def finish(self, **times: Any) -> None:
         """Write the run's times and let the folder appear under its name."""
-        write_json(self.partial / "run.json", {**self.run, **times})
+        with _writing(self.out):
+            write_json(self.partial / "run.json", {**self.run, **times})
+            remove_leftovers(self.partial)
+            (self.partial / "lock").unlink(missing_ok=True)
+            move_into_place(self.partial, self.out, force=self.force)
         self.lock.close()
-        (self.partial / "lock").unlink(missing_ok=True)
-        move_into_place(self.partial, self.out, force=self.force)
 
     def discard(self) -> None:
         """Give up the lock (the unfinished folder stays for --resume)."""
-        self.lock.close()
-        if not any((self.partial / "verdicts").iterdir()):
+        if self._joins:
+            return
+        if next((self.partial / "verdicts").glob("part-*.parquet"), None) is None:
             shutil.rmtree(self.partial, ignore_errors=True)
+        self.lock.close()
 
 
 @contextmanager
@@ -148,15 +214,76 @@ def read_table(folder: Path | str, name: str) -> pa.Table:
         raise UsageError(f"results: expected one of {', '.join(_TABLES)}, got {name!r}")
     if not (Path(folder) / name).is_dir():
         raise FolderError(f"{folder}: expected a results folder with {name}/, found none")
-    return pa.concat_tables([*_parts(Path(folder) / name), _TABLES[name].empty_table()], promote_options="default")
+    parts = [*_parts(Path(folder) / name), _TABLES[name].empty_table()]
+    try:
+        return pa.concat_tables(parts, promote_options="default")
+    except pa.ArrowException as error:
+        reason = next(iter(str(error).splitlines()), "")
+        raise FolderError(f"{Path(folder) / name}: expected the columns of a results folder: {reason}") from error
+
+
+def boundary_table(boundaries: Iterable[Boundary], name: str) -> pa.Table:
+    """Boundaries in memory as the table `verdicts`, `evidence` or `causes` that a results folder would hold."""
+    return _table(name, list(boundaries), _TABLES[name])
+
+
+def to_networkx(results: Iterable[Boundary] | Path | str) -> nx.DiGraph:
+    """Boundaries, or a results folder, as a graph: an edge from each accepted event to its label.
+
+    Nodes are ("event", name) and ("label", name) with attributes `kind` and `name`; a label without any cause stands
+    alone. Edges carry `sequences` (ids), and for each of them `verdicts` and `indicators`.
+
+    >>> evidence = (EventEvidence("A", (0,), "cause", 0.5, indicator=0.5),)
+    >>> to_networkx([Boundary("car 1", "fault", True, 0.9, evidence)]).edges[("event", "A"), ("label", "fault")]
+    {'sequences': ['car 1'], 'verdicts': ['cause'], 'indicators': [0.5]}
+    """
+    import networkx as nx
+
+    if isinstance(results, Path | str):
+        labels = read_table(results, "verdicts")["label"].to_pylist()
+        rows = read_table(results, "causes").to_pylist()
+    else:
+        boundaries = list(results)
+        labels = [item.label for item in boundaries]
+        rows = _table("causes", boundaries, CAUSE_SCHEMA).to_pylist()
+    graph = nx.DiGraph()
+    for label in labels:
+        graph.add_node(("label", label), kind="label", name=label)
+    for row in rows:
+        ends = ("event", row["event"]), ("label", row["label"])
+        graph.add_node(ends[0], kind="event", name=row["event"])
+        if not graph.has_edge(*ends):
+            graph.add_edge(*ends, sequences=[], verdicts=[], indicators=[])
+        edge = graph.edges[ends]
+        edge["sequences"].append(row["sequence_id"])
+        edge["verdicts"].append(row["verdict"])
+        edge["indicators"].append(row["indicator"])
+    return graph
+
+
+def shard_files(boundaries: Iterable[Boundary]) -> dict[str, bytes]:
+    """The files of one shard as bytes, by the name of their table, for a writer in another process."""
+    rows, files = list(boundaries), {}
+    for name, schema in _TABLES.items():
+        sink = pa.BufferOutputStream()
+        pq.write_table(_table(name, rows, schema), sink, **_PARQUET)
+        files[name] = sink.getvalue().to_pybytes()
+    return files
 
 
 def _parts(folder: Path) -> Iterator[pa.Table]:
     for path in sorted(folder.glob("part-*.parquet")):
         try:
-            yield pq.read_table(path)
+            yield pq.read_table(path, page_checksum_verification=True)
         except (pa.ArrowException, OSError) as error:
             raise FolderError(f"{path}: damaged or no Parquet file") from error
+
+
+def _is_whole(path: Path, schema: pa.Schema) -> bool:
+    try:
+        return bool(pq.read_table(path, page_checksum_verification=True).schema.equals(schema))
+    except (pa.ArrowException, OSError):
+        return False
 
 
 def _part(shard: int) -> str:
@@ -169,8 +296,12 @@ def _table(name: str, boundaries: list[Boundary], schema: pa.Schema) -> pa.Table
     else:
         pairs = [(item, event) for item in boundaries for event in _events(item, name)]
         rows = [{"sequence_id": b.sequence_id, "label": b.label, **vars(event)} for b, event in pairs]
-    columns = {field.name: [row[field.name] for row in rows] for field in schema}
+    columns = {field.name: [_null_for_nan(row[field.name]) for row in rows] for field in schema}
     return pa.table(columns, schema=schema)
+
+
+def _null_for_nan(value: Any) -> Any:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _events(boundary: Boundary, name: str) -> Iterable[EventEvidence]:

@@ -15,7 +15,6 @@ from oscar_causal.discovery.contexts import (
     Stream,
     draw,
     present_types,
-    replace_types,
     shuffle_ties,
     tie_groups,
     without_types,
@@ -69,9 +68,16 @@ def respond(
     model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
 ) -> Float64:
     """P(label) after the last event with the masked types replaced: masks (N, K) -> (N, Y')."""
+    return respond_at(model, subject, masks[:, subject.owner], labels, purpose, shuffled=shuffled)
+
+
+def respond_at(
+    model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
+) -> Float64:
+    """P(label) after the last event with the masked positions replaced: masks (N, L) -> (N, Y')."""
     shape = (len(masks), len(subject.event_ids))
     draws = draw(subject.law, Stream(subject.seed, subject.sequence_id, f"draw {purpose}").uniforms(*shape))
-    ids = replace_types(subject.event_ids, subject.owner, masks, draws)
+    ids = np.where(masks, draws, subject.event_ids)
     if shuffled and subject.ties is not None:
         tie_stream = Stream(subject.seed, subject.sequence_id, f"tie {purpose}")
         ids = shuffle_ties(ids, subject.ties, tie_stream.uniforms(*shape))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from pathlib import Path
@@ -23,11 +24,13 @@ def run(
     json: Json = False,
 ) -> None:
     """Make a fleet whose causes are known, train, discover, score."""
-    from oscar_causal.data.folders import new_folder
+    from oscar_causal.data.folders import refuse_existing
 
     begun = time.monotonic()
-    with new_folder(out, force=force) as folder:
-        figures = _all_stages(folder, seed, sequences, steps, contexts, explain)
+    refuse_existing(out, force=force)
+    if out.exists():
+        shutil.rmtree(out)
+    figures = _all_stages(out, seed, sequences, steps, contexts, explain)
     figures |= {"out": str(out), "seconds": round(time.monotonic() - begun, 1)}
     if json:
         print_json(figures)

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, progress_bar
+from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, progress_bar
 
 
 def run(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     out: Annotated[Path, typer.Option(help="Results folder to write.")],
-    estimator: Annotated[str, typer.Option(help="intervention, or prefix (the paper's).")] = "intervention",
+    estimator: Annotated[
+        str | None,
+        typer.Option(
+            help="intervention (default), fused (default with --population), prefix (the paper's), or module:function."
+        ),
+    ] = None,
+    population: Annotated[
+        Path | None, typer.Option(help="Population folder (`oscar population`): the fleet as prior, estimator fused.")
+    ] = None,
     contexts: Annotated[int | None, typer.Option(help="Most contexts for one sequence (N).")] = None,
     alpha: Annotated[float, typer.Option(help="False discovery rate within one sequence and label.")] = 0.05,
     delta: Annotated[float, typer.Option(help="Smallest effect on P(label) that counts.")] = 0.05,
@@ -29,28 +37,61 @@ def run(
         bool, typer.Option("--predicted", help="Explain labels with P > 0.5, recorded or not.")
     ] = False,
     exclude: Annotated[list[str] | None, typer.Option(help="Event never to be tested; may be repeated.")] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="JSON file: events excluded, forbidden or required, for all labels or for one.")
+    ] = None,
+    replacement: Annotated[
+        str,
+        typer.Option(
+            help="What stands where an event was: model (Tf_x), marginal, donors, delete, or module:function."
+        ),
+    ] = "model",
+    also: Annotated[
+        list[Path] | None, typer.Option(help="Another model whose agreement is recorded; may be repeated.")
+    ] = None,
     held_out: Annotated[bool, typer.Option("--held-out", help="Only sequences the model has not seen.")] = False,
     seed: Annotated[int, typer.Option(help="Decides masks and draws.")] = 0,
-    workers: Annotated[int, typer.Option(help="Processes.")] = 1,
+    engine: Annotated[str, typer.Option(help="local, or ray (the cluster at RAY_ADDRESS).")] = "local",
+    workers: Annotated[
+        int | None, typer.Option(help="Processes: 1 by default; with ray as many as the cluster has room for.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
+    memory: Annotated[
+        float | None, typer.Option(help="Most memory in GiB; by default a share of what is free.")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
     """Find, for every sequence and each of its labels, the events with a direct effect on it."""
+    from oscar_causal.discovery.fused import FusedConfig
     from oscar_causal.discovery.intervention import InterventionConfig
+    from oscar_causal.discovery.knowledge import Knowledge, read_knowledge
     from oscar_causal.discovery.local import discover_folder, unseen_indices
     from oscar_causal.discovery.oneshot import DiscoveryConfig
     from oscar_causal.discovery.prefix import PrefixConfig
+    from oscar_causal.discovery.ranks import join_ranks
+    from oscar_causal.discovery.survey import memory_words
+    from oscar_causal.errors import UsageError
 
+    if label and predicted:
+        raise UsageError("--predicted: expected it or --label, got both")
+    estimator = estimator or ("intervention" if population is None else "fused")
+    if contexts is not None and ":" in estimator:
+        raise UsageError(f"--contexts: {estimator} decides itself how many contexts it asks about")
+    budget: dict[str, Any] = {} if contexts is None else {"contexts": contexts}
+    paper = estimator == "prefix"
     config = DiscoveryConfig(
         estimator=estimator,
-        intervention=InterventionConfig(contexts=contexts or 64, alpha=alpha, delta=delta),
+        intervention=InterventionConfig(alpha=alpha, delta=delta, **({} if paper else budget)),
         prefix=PrefixConfig(
-            contexts=contexts or 68, threshold=threshold, context=context, sampler=sampler, max_lag=max_lag
+            threshold=threshold, context=context, sampler=sampler, max_lag=max_lag, **(budget if paper else {})
         ),
+        fused=FusedConfig(population=None if population is None else str(population.resolve())),
         labels=tuple(label) if label else ("predicted" if predicted else "observed"),
         excluded=tuple(exclude or ()),
+        knowledge=Knowledge() if knowledge is None else read_knowledge(knowledge),
+        replacement=replacement,
         seed=seed,
     )
     with progress_bar("discovering", "sequences") as show:
@@ -60,13 +101,20 @@ def run(
             out,
             config,
             indices=unseen_indices(model, dataset) if held_out else None,
+            engine=engine,
             workers=workers,
-            device=device or fastest_device(),
+            device=device or ("auto" if engine == "ray" else fastest_device()),
+            also=also or (),
+            memory=memory,
             resume=resume,
             force=force,
+            on_begin=lambda begun: print_note(memory_words(begun["memory"])),
             on_progress=show,
         )
+    if join_ranks().rank:
+        return  # under torchrun the first process speaks
     summary = {"results": str(out), **summarise_results(out), "estimand": run_info["estimand"]}
+    summary["counts"] = run_info["counts"]
     if json:
         print_json(summary)
         return
@@ -74,11 +122,25 @@ def run(
         [
             f"{out}: {summary['explained']:,} (sequence, label) pairs explained, {summary['causes']:,} causes, "
             f"{summary['inhibitors']:,} inhibitors, {summary['empty']:,} pairs without any",
+            count_words(run_info["counts"]),
             f"marks: {summary['untrusted']:,} on labels not to be trusted, "
             f"{summary['seen']:,} on sequences seen in training",
             "a cause is a direct effect on the model's prediction; of the world it speaks as far as the model is right",
         ]
     )
+
+
+def count_words(counts: dict[str, int]) -> str:
+    """What became of the sequences of a run, in one line; what did not occur is left out."""
+    words = {
+        "without_labels": "without a label to explain",
+        "shorter_than_c": "shorter than c",
+        "cut": "cut to the model's length",
+        "unknown_events": "events unknown to the model",
+        "unknown_labels": "labels unknown to the model",
+    }
+    told = [f"{counts[name]:,} {text}" for name, text in words.items() if counts[name]]
+    return "; ".join([f"{counts['explained']:,} of {counts['sequences']:,} sequences explained", *told])
 
 
 def fastest_device() -> str:

@@ -10,6 +10,17 @@ import typer
 
 from oscar_causal.verbs.output import Json, print_json, print_lines, print_table
 
+OPTIONAL = {
+    "mattered": "which occurrence of a repeated event alone keeps most of the effect",
+    "stand-in": "another event that takes its place when it is gone",
+    "jointly": "how far P(label) falls when both are replaced",
+    "posterior": "probability that the event is a cause here, by its own evidence and the fleet's",
+    "prior": "how often the fleet finds it a cause where label and event are present",
+    "agree": "share of the models that accept the event with this sign",
+    "source": "what put the event here: its evidence, background knowledge, or both",
+}
+"""Columns that are shown where they say something."""
+
 
 def run(
     model: Annotated[Path, typer.Argument(help="Model folder.")],
@@ -20,26 +31,63 @@ def run(
     dataset: Annotated[Path | None, typer.Option(help="Dataset folder to take the sequence from.")] = None,
     contexts: Annotated[int, typer.Option(help="Most contexts (N).")] = 128,
     alpha: Annotated[float, typer.Option(help="False discovery rate within one label.")] = 0.05,
+    delta: Annotated[float, typer.Option(help="Smallest effect on P(label) that counts.")] = 0.05,
     label: Annotated[list[str] | None, typer.Option(help="Label to explain; may be repeated.")] = None,
+    population: Annotated[
+        Path | None, typer.Option(help="Population folder (`oscar population`): the fleet as prior, estimator fused.")
+    ] = None,
+    knowledge: Annotated[
+        Path | None, typer.Option(help="JSON file: events excluded, forbidden or required, for all labels or for one.")
+    ] = None,
+    also: Annotated[
+        list[Path] | None, typer.Option(help="Another model whose agreement is shown; may be repeated.")
+    ] = None,
     seed: Annotated[int, typer.Option(help="Decides masks and draws.")] = 0,
     json: Json = False,
 ) -> None:
     """Explain one sequence: its recorded labels, or those the model predicts when none is recorded."""
-    from oscar_causal.density.checkpoint import load_model
+    from oscar_causal.discovery.fused import FusedConfig
     from oscar_causal.discovery.intervention import InterventionConfig
-    from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+    from oscar_causal.discovery.knowledge import Knowledge, read_knowledge
+    from oscar_causal.discovery.oneshot import DiscoveryConfig
 
     data = _one_sequence(sequence, dataset)
     labels: Any = tuple(label) if label else ("observed" if len(data.labels.ids) else "predicted")
-    config = DiscoveryConfig(intervention=InterventionConfig(contexts=contexts, alpha=alpha), labels=labels, seed=seed)
-    found = [item for part in discover(load_model(model), data, config) for item in part]
+    config = DiscoveryConfig(
+        estimator="intervention" if population is None else "fused",
+        fused=FusedConfig(population=None if population is None else str(population)),
+        intervention=InterventionConfig(contexts=contexts, alpha=alpha, delta=delta),
+        labels=labels,
+        knowledge=Knowledge() if knowledge is None else read_knowledge(knowledge),
+        seed=seed,
+    )
+    found = _explain(data, config, model, also or [])
     if json:
         print_json([_as_json(item) for item in found])
         return
     if not found:
-        print_lines(["no label to explain: none is recorded and none has P > 0.5"])
+        recorded = data.labels_of(0)
+        why = f"the model does not know {recorded[0]!r}" if recorded else "none is recorded and none has P > 0.5"
+        print_lines([f"no label to explain: {why}"])
     for item in found:
         _show(item, data)
+
+
+def _explain(data: Any, config: Any, model: Path, also: list[Path]) -> list[Any]:
+    """Boundaries of the one sequence, judged by the model (the fold) that may, with its marks."""
+    from dataclasses import replace
+
+    from oscar_causal.density.folds import MEAN, load_models
+    from oscar_causal.discovery.oneshot import discover
+
+    models = load_models(model)
+    subject = data.subject_ids[0].as_py()
+    others = [load_models(path).for_sequence(subject) for path in also]
+    if models.routes(data.subject_ids)[0] == MEAN:
+        others += models.models
+    (found,) = discover(models.for_sequence(subject), data, config, also=others)
+    seen = bool(models.seen_in_training(data.subject_ids)[0])
+    return [replace(item, trusted=models.trusted(item.label), seen_in_training=seen) for item in found]
 
 
 def _one_sequence(text: str, dataset: Path | None) -> Any:
@@ -64,25 +112,34 @@ def _one_sequence(text: str, dataset: Path | None) -> Any:
 
 
 def _as_json(item: Any) -> dict[str, Any]:
+    from oscar_causal.data.folders import finite_or_none
+
     return {
         "sequence_id": item.sequence_id,
         "label": item.label,
         "observed": item.observed,
         "probability": item.probability,
+        "trusted": item.trusted,
+        "seen_in_training": item.seen_in_training,
         "contexts": item.contexts,
         "flags": list(item.flags),
-        "causes": [{**vars(cause), "positions": list(cause.positions)} for cause in item.causes],
+        "observed_logp": item.observed_logp,
+        "contexts_logp": item.contexts_logp,
+        "causes": [
+            {**vars(cause), "effect": finite_or_none(cause.effect), "positions": list(cause.positions)}
+            for cause in item.causes
+        ],
     }
 
 
 def _show(item: Any, data: Any) -> None:
     title = f"{item.sequence_id}: {item.label}, P = {item.probability:.3f} after {item.contexts} contexts"
-    columns = ["event", "positions", "effect", "from", "to", "alone", "q", "CMI (nats)"]
-    rows = [
-        [c.event, ", ".join(map(str, c.positions)), c.indicator, c.ci_low, c.ci_high, c.alone, c.q_value, c.cmi_nats]
-        for c in item.causes
-    ]
-    print_table(columns, rows, title=title)
+    rows = [_row(cause) for cause in item.causes]
+    told = [name for name in (rows[0] if rows else ()) if name not in OPTIONAL or any(row[name] for row in rows)]
+    if rows:
+        print_table(told, [[row[name] for name in told] for row in rows], title=title)
+    else:
+        print_lines([title])
     accepted = {cause.event: ("+" if cause.verdict == "cause" else "-") for cause in item.causes}
     marks = "".join(accepted.get(name, ".") for name in data.events_of(0))
     print_lines([f"timeline  {marks}  (+ cause, - inhibitor)"])
@@ -91,8 +148,47 @@ def _show(item: Any, data: Any) -> None:
             [
                 "effect: P(label) with the event minus without it, averaged over contexts that replace others too",
                 "alone: how far P(label) falls when this event alone is replaced; near 0 where others can stand in",
+                *(f"{name}: {text}" for name, text in OPTIONAL.items() if name in told),
             ]
         )
-    print_lines(f"note: {flag}" for flag in item.flags)
+    print_lines(f"note: {flag}" for flag in (*_marks(item), *item.flags))
     if not item.causes:
         print_lines(["no event has an effect that could be told from none with this many contexts"])
+
+
+def _row(cause: Any) -> dict[str, Any]:
+    return {
+        "event": cause.event,
+        "positions": _list(cause.positions),
+        "effect": cause.indicator,
+        "from": cause.ci_low,
+        "to": cause.ci_high,
+        "alone": cause.alone,
+        "q": cause.q_value,
+        "CMI (nats)": cause.cmi_nats,
+        "mattered": None if cause.mattered is None else _list(cause.mattered) or "several",
+        "stand-in": cause.partner,
+        "jointly": cause.jointly,
+        "posterior": cause.posterior,
+        "prior": cause.prior,
+        "agree": cause.agreement,
+        "source": None if cause.source == "evidence" else cause.source,
+    }
+
+
+def _list(positions: tuple[int, ...]) -> str:
+    return ", ".join(map(str, positions))
+
+
+def _marks(item: Any) -> list[str]:
+    marks = []
+    if not item.trusted:
+        marks.append("the model cannot judge this label well enough to be trusted (oscar check)")
+    if item.seen_in_training:
+        marks.append("the model was trained on this sequence")
+    if item.contexts_logp is not None:
+        marks.append(
+            f"plausibility: mean log P of an event is {item.contexts_logp:.2f} in the contexts, "
+            f"{item.observed_logp:.2f} in the sequence as observed (nats, by Tf_x)"
+        )
+    return marks

@@ -1,0 +1,85 @@
+"""A run of `oscar discover` before it begins: what decides its results, and how its memory is shared out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from oscar_causal import __version__
+from oscar_causal.data.folders import finite_or_none, read_json
+from oscar_causal.data.stream import read_info
+from oscar_causal.density.checkpoint import model_digest
+from oscar_causal.density.folds import load_models
+from oscar_causal.density.memory import GIB, TOKENS_PER_PASS
+from oscar_causal.discovery.results import fingerprint
+from oscar_causal.discovery.settings import DiscoveryConfig
+from oscar_causal.discovery.survey import Survey, plan_memory, survey
+
+Indices = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a process needs to know to explain shards."""
+
+    model: str
+    dataset: str
+    config: DiscoveryConfig
+    device: str
+    also: tuple[str, ...] = ()
+    """Further models, whose agreement is recorded."""
+    tokens_per_pass: int | None = None
+    """Where memory is short; None = as many as the device takes well."""
+
+
+def prepare_run(
+    job: Job,
+    out: Path | str,
+    chosen: Indices,
+    *,
+    memory: float | None,
+    processes: int,
+    resume: bool,
+) -> tuple[dict[str, Any], Job, Survey]:
+    """Look at the data, plan the memory, and describe the run. A resumed run keeps the piece size it began with."""
+    models = [load_models(path) for path in (job.model, *job.also)]
+    job.config.check(models[0].vocabulary)
+    seen = survey(Path(job.dataset), chosen, models[0], job.config)
+    device = job.device if job.device.startswith("cuda") else "cpu"
+    estimate, cap = plan_memory(models, seen, job.config, device=device, gib=memory, processes=processes)
+    usual = estimate.tokens_per_pass == TOKENS_PER_PASS[device.split(":")[0]]
+    tokens = None if usual else estimate.tokens_per_pass
+    before = Path(out).with_name(f"{Path(out).name}.partial") / "run.json"
+    if resume and memory is None and before.exists():
+        tokens = read_json(before).get("tokens_per_pass")
+    job = replace(job, tokens_per_pass=tokens)
+    run = describe_run(job, chosen)
+    return {**run, "memory": {**estimate.to_json(), "cap_gib": finite_or_none(cap / GIB)}}, job, seen
+
+
+def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:
+    """What decides the results, with its fingerprint; the content of `run.json` but for times and hosts."""
+    config = job.config
+    what: dict[str, Any] = {
+        "estimator": config.estimator_name,
+        "estimand": config.estimand,
+        "config": config.to_json(),
+        "seed": config.seed,
+        "precision": "tf32" if job.device.startswith("cuda") else "float32",
+        "tokens_per_pass": job.tokens_per_pass,
+        "dataset": {"path": job.dataset, "digest": read_info(job.dataset).get("digest")},
+        "model": {"path": job.model, "digest": model_digest(job.model)},
+        "also": [{"path": path, "digest": model_digest(path)} for path in job.also],
+        "sequences": len(chosen),
+        "selection": hashlib.sha256(chosen.tobytes()).hexdigest(),
+        "versions": {"oscar": __version__},
+    }
+    decides = {key: what[key] for key in ("config", "seed", "precision", "tokens_per_pass", "selection", "versions")}
+    decides |= {"dataset": what["dataset"]["digest"], "model": what["model"]["digest"]}
+    decides |= {"also": [part["digest"] for part in what["also"]]}
+    return {**what, "fingerprint": fingerprint(decides)}

@@ -1,0 +1,133 @@
+"""Before a run: how long its sequences are, what the model will not understand of them, how much memory it takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from oscar_causal.data.stream import stream_columns
+from oscar_causal.data.validate import list_offsets
+from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
+from oscar_causal.density.folds import ModelSet
+from oscar_causal.density.memory import FREE_SHARE, GIB, Estimate, Work, free_bytes, plan
+from oscar_causal.density.slopes import PASSES
+from oscar_causal.discovery.settings import DiscoveryConfig
+from oscar_causal.errors import UsageError
+
+Indices = npt.NDArray[np.int64]
+RANKING = 4
+"""Ranking by slopes takes no more than this part (one in so many) of the contexts."""
+
+
+@dataclass(frozen=True)
+class Survey:
+    """Counts over the sequences of a run."""
+
+    sequences: int
+    longest: int
+    """Events of the longest one, as far as the model reads it."""
+    shorter_than_c: int
+    """Sequences with fewer events than the estimator needs before a label is predicted."""
+    cut: int
+    """Sequences longer than the model takes: their oldest events are cut off."""
+    unknown_events: int
+    """Events that the model reads as unknown."""
+    unknown_labels: int
+    """Recorded (sequence, label) pairs that cannot be explained because the model does not know the label."""
+
+    def counts(self, explained: int) -> dict[str, int]:
+        """For `run.json`; `explained` sequences had at least one label to explain."""
+        own = {name: value for name, value in vars(self).items() if name not in ("sequences", "longest")}
+        return {
+            "sequences": self.sequences,
+            "explained": explained,
+            "without_labels": self.sequences - explained,
+            **own,
+        }
+
+
+def survey(dataset: Path, chosen: Indices, models: ModelSet, config: DiscoveryConfig) -> Survey:
+    """One pass over the events and labels of the chosen sequences, row group by row group."""
+    least = config.prefix.context + 1 if config.estimator == "prefix" else models.min_context
+    wanted = np.zeros(int(chosen.max(initial=-1)) + 1, bool)
+    wanted[chosen] = True
+    begin, lengths, unknown_events, unknown_labels = 0, [np.zeros(0, np.int64)], 0, 0
+    for table in stream_columns(dataset, ("events", "labels")):
+        rows = np.zeros(len(table), bool)
+        here = wanted[begin : begin + len(table)]
+        rows[: len(here)] = here
+        begin += len(table)
+        part = table.filter(pa.array(rows))
+        lengths.append(pc.list_value_length(part["events"]).to_numpy().astype(np.int64))
+        unknown_events += _unknown_events(part["events"], models.vocabulary, models.max_length)
+        if "labels" in part.column_names:
+            known = pa.array(models.vocabulary.labels, pa.string())
+            unknown_labels += pc.sum(pc.invert(pc.is_in(pc.list_flatten(part["labels"]), known))).as_py() or 0
+    every = np.concatenate(lengths)
+    return Survey(
+        sequences=len(chosen),
+        longest=int(np.minimum(every, models.max_length).max(initial=0)),
+        shorter_than_c=int((every < least).sum()),
+        cut=int((every > models.max_length).sum()),
+        unknown_events=unknown_events,
+        unknown_labels=unknown_labels,
+    )
+
+
+def _unknown_events(column: pa.ChunkedArray, vocabulary: Vocabulary, max_length: int) -> int:
+    """Events that the vocabulary lacks among the last `max_length` of each sequence."""
+    events = column.combine_chunks()
+    if not len(events):
+        return 0
+    offsets = list_offsets(events)
+    encoded = events.flatten().dictionary_encode()
+    unknown = vocabulary.event_table(encoded.dictionary.to_pylist()) == UNKNOWN_ID
+    lengths = np.diff(offsets)
+    from_end = np.repeat(offsets[1:] - offsets[0], lengths) - np.arange(int(lengths.sum()))
+    return int((unknown[encoded.indices.to_numpy(zero_copy_only=False)] & (from_end <= max_length)).sum())
+
+
+def explained_sequences(verdicts: Path) -> int:
+    """Sequences with at least one verdict; a sequence's rows are all in one shard."""
+    ids = (pq.read_table(path, columns=["sequence_id"])["sequence_id"] for path in verdicts.glob("part-*.parquet"))
+    return sum(len(pc.unique(column)) for column in ids)
+
+
+def plan_memory(
+    models: list[ModelSet], seen: Survey, config: DiscoveryConfig, *, device: str, gib: float | None, processes: int
+) -> tuple[Estimate, float]:
+    """What one process takes, and its cap in bytes: `gib` or a share of what is free, for all processes together."""
+    if gib is not None and not gib > 0:
+        raise UsageError(f"--memory: expected a number of GiB above 0, got {gib}")
+    networks = [model.network for part in models for model in part.models]
+    widest = max(networks, key=lambda network: network.config.width).config
+    weights = sum(parameter.nbytes for network in networks for parameter in network.parameters())
+    along = config.estimator == "prefix"
+    work = Work(
+        network=widest,
+        weights=weights,
+        length=seen.longest,
+        contexts=config.prefix.contexts if along else config.intervention.contexts,
+        sloped=0 if along else min(widest.labels, max(1, config.intervention.contexts // RANKING // PASSES)),
+        labels_along=widest.labels if along else 0,
+    )
+    whole = FREE_SHARE * free_bytes(device) if gib is None else gib * GIB
+    cap = whole / (1 if device.startswith("cuda") else processes)
+    return plan(work, cap=cap, device=device), cap
+
+
+def memory_words(memory: dict[str, Any]) -> str:
+    """The estimate in one line."""
+    most = "" if memory["cap_gib"] is None else f", at most {memory['cap_gib']:.2f}"
+    return (
+        f"memory: about {memory['total_gib']:.2f} GiB a process (weights {memory['weights_gib']:.2f}, "
+        f"replacement law {memory['law_gib']:.2f}, contexts {memory['activations_gib']:.2f}){most}; "
+        f"{memory['tokens_per_pass']:,} tokens at a time"
+    )

@@ -1,0 +1,203 @@
+"""`fused`: what the fleet knows moves a verdict, what this sequence shows can veto it, and nobody judges himself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oscar_causal.data.rules import parse
+from oscar_causal.data.sequences import from_records
+from oscar_causal.data.subjects import pack_subjects
+from oscar_causal.discovery import fused
+from oscar_causal.discovery.boundary import EventEvidence
+from oscar_causal.discovery.cells import CELLS, FIRST, LOOKED, RESPONSES
+from oscar_causal.discovery.evidence import (
+    CONTROL,
+    FOLDS,
+    GROUPS,
+    FleetEvidence,
+    empty_evidence,
+    look_evidence,
+    merge,
+    subject_groups,
+)
+from oscar_causal.discovery.fleet_prior import (
+    Classical,
+    FleetPrior,
+    fit_prior,
+    prior_digest,
+    read_prior,
+    subject_fold,
+    write_prior,
+)
+from oscar_causal.discovery.fused import CLASSICAL_FLAG, FusedConfig
+from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.subject import prepare
+from oscar_causal.errors import FolderError, UsageError
+
+HIGH = FIRST[LOOKED] + 2 * RESPONSES
+"""The first look cell with P(label) > 0.8; the response is added."""
+SETTINGS = (InterventionConfig(contexts=48, redraws=200), FusedConfig(population="-"))
+
+
+def looks(rows: list[tuple[str, int, int]], groups: Any = range(GROUPS)) -> FleetEvidence:
+    """(event, response bin, how often) for the label `fault`, spread over groups of subjects."""
+    spread = [(event, group, HIGH + bin_) for event, bin_, times in rows for group in groups for _ in range(times)]
+    label = pa.array(["fault"] * len(spread))
+    return look_evidence(label, pa.array([s[0] for s in spread]), [s[1] for s in spread], [s[2] for s in spread])
+
+
+def fleet(*rows: tuple[str, int, int]) -> FleetPrior:
+    """A prior from looks; controls never answer."""
+    return fit_prior(looks([*rows, (CONTROL, 0, 2)]))
+
+
+def explain(workshop: Any, rule: Any, prior: FleetPrior, subject: str = "car") -> dict[str, EventEvidence]:
+    """A sequence of e0 ... e11 whose label is a rule of presence."""
+    model = workshop.response(80, lambda present: np.where(rule(present), 0.95, 0.02)[:, None])
+    seen = prepare(model, workshop.contexts(list(range(12))), sequence_id="s", seed=0, shuffle=False)
+    names = [model.vocabulary.name(int(t)) for t in seen.types]
+    (found,), _ = fused.explain(model, seen, np.array([0]), names, (prior, subject), SETTINGS)
+    return {item.event: item for item in found.evidence}
+
+
+def test_a_usual_cause_that_shows_itself_is_accepted_with_every_source(workshop: Any) -> None:
+    prior = replace(fleet(("e0", 4, 1)), rules={"fault": parse("e0 & !e40")})
+    found = explain(workshop, lambda present: present[:, 0], prior)["e0"]
+    assert found.verdict == "cause"
+    assert found.posterior is not None
+    assert found.prior is not None
+    assert found.log_ratio is not None
+    odds = np.log(found.prior / (1 - found.prior)) + found.log_ratio
+    assert found.posterior == pytest.approx(1 / (1 + np.exp(-odds)))
+    assert (found.rule, found.classical, found.fleet_sequences) == (True, None, 0)
+    assert found.response == pytest.approx(0.93 / 0.95, abs=0.01)
+
+
+def test_usually_a_cause_is_not_a_cause_here(workshop: Any) -> None:
+    prior = fleet(("e0", 4, 3), ("e5", 4, 3), ("e5", 0, 2))
+    found = explain(workshop, lambda present: present[:, 0], prior)
+    assert prior.rate("fault", "e5", 0) > 0.5
+    assert found["e5"].verdict != "cause"
+    assert found["e5"].posterior is not None
+    assert found["e5"].posterior < 0.4
+    assert found["e0"].verdict == "cause"
+
+
+def test_a_cause_the_fleet_never_saw_is_found_by_its_own_evidence(workshop: Any) -> None:
+    silent = [(f"e{k}", 0, 1) for k in range(20, 60)]
+    found = explain(workshop, lambda present: present[:, 7], fleet(("e0", 4, 3), *silent))["e7"]
+    assert found.prior is not None
+    assert found.prior < 0.1
+    assert found.verdict == "cause"
+
+
+def test_where_the_model_is_blind_the_fleet_decides(workshop: Any) -> None:
+    model_sees_nothing = lambda present: np.zeros(len(present), bool)  # noqa: E731
+    found = explain(workshop, model_sees_nothing, fleet(("e0", 4, 3), ("e1", 0, 3)))
+    assert found["e0"].posterior is not None
+    assert found["e0"].posterior > 0.7
+    assert (found["e1"].posterior or 0.0) < 0.1
+
+
+def test_a_subject_is_left_out_of_its_own_prior() -> None:
+    groups = subject_groups(pa.array([f"car {k}" for k in range(400)]))
+    mine = int(groups[0])
+    rest = [("e0", 0, 1), (CONTROL, 0, 2)]
+    before = fit_prior(looks(rest))
+    after = fit_prior(merge([looks(rest), looks([("e0", 4, 500)], groups=[mine])]))
+    fold = subject_fold("car 0")
+    assert fold == mine % FOLDS
+    assert after.rate("fault", "e0", fold) == before.rate("fault", "e0", fold)
+    assert (after.log_ratios[fold] == before.log_ratios[fold]).all()
+    other = (fold + 1) % FOLDS
+    assert after.rate("fault", "e0", other) > before.rate("fault", "e0", other) + 0.3
+
+
+def test_classical_boundaries_raise_the_prior_and_are_flagged_where_they_saw_the_subject() -> None:
+    packed = pack_subjects(pa.array(["car 1"]))
+    known = Classical("iamb", {"fault": frozenset({"e3"})}, {"fault": 500}, packed)
+    prior = fit_prior(empty_evidence(), known)
+    assert prior.rate("fault", "e3", 0) > 5 * prior.rate("fault", "e4", 0)
+    assert prior.candidates("fault", ["e4", "e3"], 0) == ["e3"]
+    assert (prior.is_member("fault", "e3"), prior.is_member("fault", "e4"), prior.is_member("other", "e3")) == (
+        True,
+        False,
+        None,
+    )
+    assert prior.classical_saw("car 1")
+    assert not prior.classical_saw("car 2")
+    assert replace(prior, classical=replace(known, subjects=None)).classical_saw("car 2")  # unknown counts as seen
+
+
+def test_the_flag_is_on_the_boundary(workshop: Any) -> None:
+    known = Classical("iamb", {"fault": frozenset({"e3"})}, {"fault": 500}, None)
+    model = workshop.response(30, lambda present: np.where(present[:, [3]], 0.9, 0.1))
+    seen = prepare(model, workshop.contexts([1, 2, 3]), sequence_id="s", seed=0, shuffle=False)
+    names = [model.vocabulary.name(int(t)) for t in seen.types]
+    (found,), _ = fused.explain(
+        model, seen, np.array([0]), names, (fit_prior(empty_evidence(), known), "car"), SETTINGS
+    )
+    assert CLASSICAL_FLAG in found.flags
+
+
+def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
+    known = Classical("iamb", {"fault": frozenset({"e3", "e0"})}, {"fault": 5}, None)
+    prior = fit_prior(looks([("e0", 4, 1), ("e1", 0, 1), (CONTROL, 1, 1)]), known)
+    write_prior(tmp_path, prior)
+    again = read_prior(tmp_path)
+    for event in ("e0", "e1", "e3", "never met"):
+        for fold in range(FOLDS):
+            assert again.rate("fault", event, fold) == prior.rate("fault", event, fold)
+            assert again.rate("other", event, fold) == prior.rate("other", event, fold)
+    assert (again.log_ratios == prior.log_ratios).all()
+    assert again.log_ratios.shape == (FOLDS, CELLS)
+    first = prior_digest(tmp_path)
+    (tmp_path / "prior.json").write_text((tmp_path / "prior.json").read_text() + " ")
+    assert prior_digest(tmp_path) != first
+    (tmp_path / "prior.parquet").write_bytes(b"no parquet")
+    with pytest.raises(FolderError, match="damaged population"):
+        read_prior(tmp_path)
+    with pytest.raises(FolderError, match=r"prior\.json"):
+        prior_digest(tmp_path / "nowhere")
+
+
+def test_discover_with_a_population(workshop: Any, tmp_path: Path) -> None:
+    write_prior(tmp_path, fleet(("e0", 4, 3), ("e1", 0, 3)))
+    model = workshop.response(40, lambda present: np.where(present[:, [0]], 0.9, 0.1))
+    data = from_records(
+        {
+            "sequence_id": f"s{k}",
+            "events": [f"e{(3 * k + j) % 30}" for j in range(6)] + ["e0"],
+            "times": list(range(7)),
+            "labels": ["fault"],
+        }
+        for k in range(3)
+    )
+    config = DiscoveryConfig("fused", SETTINGS[0], fused=FusedConfig(population=str(tmp_path)))
+    whole = list(discover(model, data, config))
+    assert [[cause.event for cause in boundary.causes] for (boundary,) in whole] == [["e0"]] * 3
+    assert whole[0][0].contexts <= SETTINGS[0].contexts + 4
+    assert [list(discover(model, data.take([k]), config))[0] for k in (2, 1, 0)] == whole[::-1]
+    assert "digest" in config.to_json()["fused"]
+    assert "prefix" not in config.to_json()
+
+
+def test_settings_that_cannot_be_are_refused(workshop: Any) -> None:
+    with pytest.raises(UsageError, match="population"):
+        DiscoveryConfig("fused")
+    with pytest.raises(UsageError, match="population"):
+        DiscoveryConfig(fused=FusedConfig(population="somewhere"))
+    with pytest.raises(UsageError, match="looks"):
+        FusedConfig(looks=1)
+    model = workshop.response(30, lambda present: np.where(present[:, [3]], 0.9, 0.1))
+    seen = prepare(model, workshop.contexts([1, 2, 3]), sequence_id="s", seed=0, shuffle=False)
+    few = (InterventionConfig(contexts=20), FusedConfig(population="-"))
+    with pytest.raises(UsageError, match="at least 36"):
+        fused.measure(model, seen, np.array([0]), ["e1", "e2", "e3"], [[]], few)

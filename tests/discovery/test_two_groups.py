@@ -1,0 +1,134 @@
+"""The two-groups model on fleets drawn from a two-groups model: rates, tables and posteriors are known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from oscar_causal.discovery.cells import (
+    CELLS,
+    FIRST,
+    LOOKED,
+    P_VALUES,
+    RANGES,
+    RESPONSES,
+    cells_of,
+    is_looked,
+    is_tested,
+    p_value_bins,
+    ranges,
+    response_bins,
+)
+from oscar_causal.discovery.two_groups import (
+    CLASSES,
+    PairCells,
+    e_values,
+    fit,
+    log_odds,
+    null_responses,
+    posterior,
+    posterior_q_values,
+)
+
+NULL = np.array([0.93, 0.04, 0.02, 0.005, 0.005])
+CAUSE = np.array([0.1, 0.05, 0.1, 0.15, 0.6])
+
+
+def test_cells_are_told_apart_by_all_they_know() -> None:
+    probability = np.repeat([0.1, 0.5, 0.9], P_VALUES * RESPONSES)
+    p_value = np.tile(np.repeat([0.7, 0.3, 0.05, 0.01, 0.002, 0.0005], RESPONSES), RANGES)
+    response = np.tile([0.0, 0.1, 0.2, 0.5, 0.9], RANGES * P_VALUES)
+    both = cells_of(probability, p_value, response)
+    assert sorted(both.tolist()) == list(range(FIRST[2], CELLS))
+    none = np.full(len(both), np.nan)
+    tested, looked = cells_of(probability, p_value, none), cells_of(probability, none, response)
+    assert sorted(set(tested.tolist())) == list(range(FIRST[LOOKED]))
+    assert sorted(set(looked.tolist())) == list(range(FIRST[LOOKED], FIRST[2]))
+    assert (cells_of(probability, none, none) == -1).all()
+    for cells in (both, looked):
+        assert (ranges()[cells] == np.searchsorted([0.2, 0.8], probability)).all()
+        assert (response_bins()[cells] == np.searchsorted([0.05, 0.15, 0.4, 0.75], response)).all()
+        assert is_looked()[cells].all()
+    assert (p_value_bins()[tested] == p_value_bins()[both]).all()
+    assert is_tested()[both].all()
+    assert not is_tested()[looked].any()
+
+
+def test_e_values_never_overstate_a_valid_p_value() -> None:
+    edges = np.array([1.0, 0.5, 0.1, 0.025, 0.005, 0.001, 0.0])
+    assert (-np.diff(edges) @ e_values()) == pytest.approx(1.0)  # uniform p-values
+    assert (np.diff(e_values()) > 0).all()
+
+
+@pytest.fixture(scope="module")
+def drawn() -> tuple[PairCells, np.ndarray, np.ndarray, np.ndarray]:
+    """300 pairs with rates 0, 0.5 or 1, 30 looks each, at P(label) > 0.8; controls from the null."""
+    rng = np.random.default_rng(0)
+    rates = np.repeat([0.0, 0.5, 1.0], 100)
+    pair = np.repeat(np.arange(300), 30)
+    truth = rng.random(len(pair)) < rates[pair]
+    response = np.where(truth, rng.choice(RESPONSES, len(pair), p=CAUSE), rng.choice(RESPONSES, len(pair), p=NULL))
+    first = FIRST[LOOKED] + 2 * RESPONSES
+    controls = np.bincount(first + rng.choice(RESPONSES, 3000, p=NULL), minlength=CELLS).astype(float)
+    cells = PairCells(pair, first + response, np.ones(len(pair)), np.repeat([8, 10, 6], 100), controls)
+    return cells, truth, rates, response
+
+
+def test_rates_and_tables_are_recovered_without_any_truth(
+    drawn: tuple[PairCells, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    cells, _, rates, _ = drawn
+    found = fit(cells)
+    for rate in (0.0, 0.5, 1.0):
+        assert found.rates[rates == rate].mean() == pytest.approx(rate, abs=0.07)
+    first = FIRST[LOOKED] + 2 * RESPONSES
+    expected = np.log(CAUSE / NULL)
+    assert found.log_ratios[first : first + RESPONSES] == pytest.approx(expected, abs=0.8)
+    assert found.class_means[8] < 0.07 < 0.4 < found.class_means[10] < found.class_means[6]
+
+
+def test_posteriors_are_calibrated_and_no_response_vetoes_a_usual_cause(
+    drawn: tuple[PairCells, np.ndarray, np.ndarray, np.ndarray],
+) -> None:
+    cells, truth, rates, response = drawn
+    found = fit(cells)
+    probs = posterior(log_odds(found.rates)[cells.pair], found.log_ratios[cells.cell])
+    for low, high in ((0, 0.1), (0.1, 0.5), (0.5, 0.95), (0.95, 1.01)):
+        inside = (probs >= low) & (probs < high)
+        assert truth[inside].mean() == pytest.approx(probs[inside].mean(), abs=0.12)
+    usual = (rates == 0.5) & (found.rates > 0.4)
+    silent = usual[cells.pair] & (response == 0)
+    assert probs[silent].max() < 0.3
+
+
+def test_a_larger_response_never_speaks_less_for_a_cause() -> None:
+    rng = np.random.default_rng(1)
+    cell = rng.integers(FIRST[LOOKED], CELLS, 400)
+    found = fit(PairCells(rng.integers(0, 40, 400), cell, np.ones(400), np.zeros(40, np.int64), np.zeros(CELLS)))
+    rows = found.log_ratios[FIRST[LOOKED] :].reshape(-1, RESPONSES)
+    assert (np.diff(rows, axis=1) >= -1e-9).all()
+
+
+def test_controls_set_the_null() -> None:
+    quiet = null_responses(np.zeros(CELLS))
+    noisy = np.zeros(CELLS)
+    noisy[FIRST[LOOKED] : FIRST[2]] = 1000.0
+    assert null_responses(noisy)[2, 4] == pytest.approx(0.2, abs=0.01)
+    assert quiet[2, 4] < 0.02
+    assert quiet.sum(1) == pytest.approx(np.ones(RANGES))
+
+
+def test_posterior_q_values_are_running_means() -> None:
+    probs = np.random.default_rng(2).random(30)
+    q = posterior_q_values(probs)
+    for k in range(30):
+        better = probs >= probs[k]
+        assert q[k] == pytest.approx((1 - probs[better]).mean())
+    assert len(posterior_q_values(np.empty(0))) == 0
+
+
+def test_there_is_a_first_guess_for_every_class() -> None:
+    empty = np.zeros(0, np.int64)
+    found = fit(PairCells(empty, empty, np.zeros(0), np.arange(len(CLASSES)), np.zeros(CELLS)))
+    assert found.rates.shape == (len(CLASSES),)
+    assert ((found.rates > 0) & (found.rates < 1)).all()

@@ -17,7 +17,7 @@ from oscar_causal.data.rules import PublishedRule, parse, write_rules
 from oscar_causal.data.sequences import Dataset, from_records, read_dataset
 from oscar_causal.data.writer import dataset_writer
 from oscar_causal.errors import DataError, UsageError
-from oscar_causal.score.matching import Pair, match, summarise, truth_of
+from oscar_causal.score.matching import Pair, match, summarise, truth_of, why_roles
 
 Sets = dict[Pair, frozenset[str]]
 
@@ -124,6 +124,21 @@ def test_a_case_worked_by_hand() -> None:
     assert got["sample"]["f1"] == pytest.approx((1 / 2 + 1 + 0) / 3)
 
 
+@settings(deadline=None)
+@given(both, st.integers(0, 10))
+def test_counts_of_parts_add_up_to_the_whole(
+    mixed: dict[Pair, tuple[frozenset[str], frozenset[str]]], cut: int
+) -> None:
+    found, truth = split(mixed)
+    names = list(found)
+    parts = [match({pair: found[pair] for pair in part}, truth) for part in (names[:cut], names[cut:])]
+    assert summarise(parts[0] + parts[1]) == summarise(match(found, truth))
+    whole = match(found, truth)
+    half = whole.take(np.arange(len(whole)) < cut)
+    assert half.pairs == whole.pairs[:cut]
+    assert half.common.tolist() == whole.common[:cut].tolist()
+
+
 def test_nothing_to_score_is_all_zeros() -> None:
     got = summarise(match({}, {}))
     assert got["pairs"] == 0
@@ -172,6 +187,13 @@ def test_the_truths_of_a_dataset(fleet: Dataset) -> None:
     }
     assert truths["why"] == {("s1", "x"): frozenset("AB"), ("s1", "y"): frozenset("D")}
     assert truths["why_necessary"] == {("s1", "x"): frozenset("A"), ("s1", "y"): frozenset("D")}
+
+
+def test_roles_of_events(fleet: Dataset) -> None:
+    assert why_roles(fleet, [("s1", "x"), ("s2", "x")]) == {
+        ("s1", "x"): {"A": ("cause", True), "B": ("cause", False), "N": ("blocker", True)}
+    }
+    assert why_roles(from_records(RECORDS), [("s1", "x")]) is None
 
 
 def test_only_asked_pairs_get_a_truth(fleet: Dataset) -> None:

@@ -1,0 +1,54 @@
+"""The accumulated results of a benchmark: one JSON file per fleet and seed, a row added or replaced at a time."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from oscar_causal import __version__
+from oscar_causal.data.folders import check_format, read_json, write_json
+from oscar_causal.score.bench.settings import BenchSettings
+
+FORMAT_VERSION = 1
+
+
+def ledger_path(name: str, settings: BenchSettings) -> Path:
+    """`table-1-hard-seed0.json` in the benchmark's folder."""
+    return settings.out / f"{name}-{settings.fleet_name}-seed{settings.seed}.json"
+
+
+def read_ledger(path: Path, name: str) -> dict[str, Any]:
+    """What was measured so far; an empty ledger when the file is not there."""
+    if not path.exists():
+        return {"kind": "bench", "format_version": FORMAT_VERSION, "bench": name, "rows": {}}
+    ledger = read_json(path)
+    check_format(ledger, path, kind="bench", newest=FORMAT_VERSION)
+    return ledger
+
+
+def add_row(path: Path, name: str, row: str, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Add or replace one row and write the file; returns the whole ledger."""
+    ledger = read_ledger(path, name)
+    ledger["rows"] = {**ledger["rows"], row: dict(figures)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(path, ledger)
+    return ledger
+
+
+def provenance(settings: BenchSettings) -> dict[str, Any]:
+    """Machine, program and settings of a row."""
+    import torch
+
+    machine = f"{platform.machine()} CPU, {os.cpu_count()} cores"
+    if settings.device.startswith("cuda"):
+        machine = f"{torch.cuda.get_device_name()}, {os.cpu_count()} CPU cores"
+    return {
+        "machine": machine,
+        "workers": settings.workers,
+        "commit": settings.commit,
+        "versions": {"oscar": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "bench": settings.to_json(),
+    }

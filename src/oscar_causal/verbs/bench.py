@@ -1,0 +1,92 @@
+"""`oscar bench`: a table or figure of the paper, measured again, with the paper's numbers beside ours."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from oscar_causal.errors import UsageError
+from oscar_causal.verbs.output import Json, print_json, print_lines, progress_bar
+
+BENCHES = {
+    "table-1": "oscar_causal.score.bench.table_1",
+    "length": "oscar_causal.score.bench.length",
+    "nades": "oscar_causal.score.bench.nades",
+    "sampling": "oscar_causal.score.bench.sampling",
+    "contexts": "oscar_causal.score.bench.contexts",
+    "threshold": "oscar_causal.score.bench.threshold",
+}
+"""Name -> module whose `BENCH(settings, show_progress)` measures, writes its files and returns what it measured."""
+
+
+def run(
+    name: Annotated[str, typer.Argument(help="table-1, length, nades, sampling, contexts or threshold.")],
+    out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and PNG; rows of earlier calls are kept.")],
+    quick: Annotated[bool, typer.Option("--quick", help="The demo fleet: minutes on two cores.")] = False,
+    estimator: Annotated[
+        str | None, typer.Option(help="table-1: your own estimator, module:function, as one more row.")
+    ] = None,
+    rows: Annotated[
+        str | None, typer.Option(help="Only these rows: names or patterns with *, separated by commas.")
+    ] = None,
+    fleet: Annotated[str | None, typer.Option(help="Preset of the fleet: demo, small, hard, temporal, paper.")] = None,
+    sequences: Annotated[int | None, typer.Option(help="Sequences of the fleet.")] = None,
+    preset: Annotated[str | None, typer.Option(help="Size of the model: tiny, base or paper.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
+    test: Annotated[int | None, typer.Option(help="Held-out sequences to explain.")] = None,
+    runs: Annotated[int | None, typer.Option(help="Seeds per row; by default the paper's number.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for one classical method.")] = None,
+    dataset: Annotated[Path | None, typer.Option(help="This dataset instead of a made fleet.")] = None,
+    model: Annotated[Path | None, typer.Option(help="This model instead of a trained one.")] = None,
+    work: Annotated[Path | None, typer.Option(help="Where fleets, models and results are kept; OUT/work.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Decides the fleet, the weights and the contexts.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
+    device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
+    commit: Annotated[str | None, typer.Option(help="Of the program, for the record.")] = None,
+    json: Json = False,
+) -> None:
+    """Make, train, discover and score what a table or figure of the paper needs; the paper's numbers beside ours."""
+    if name not in BENCHES:
+        raise UsageError(f"bench: expected one of {', '.join(BENCHES)}, got {name!r}")
+    from oscar_causal.score.bench.settings import bench_settings
+
+    given = {
+        "estimator": estimator,
+        "rows": rows,
+        "fleet": fleet,
+        "sequences": sequences,
+        "preset": preset,
+        "steps": steps,
+        "test": test,
+        "runs": runs,
+        "time_limit": time_limit,
+        "dataset": dataset,
+        "model": model,
+        "work": work,
+        "seed": seed,
+        "workers": workers,
+        "device": device or _fastest_device(),
+        "commit": commit,
+    }
+    settings = bench_settings(out, quick=quick, **given)
+    found = import_module(BENCHES[name]).BENCH(settings, progress_bar)
+    if json:
+        print_json(found)
+    else:
+        _show(found)
+
+
+def _fastest_device() -> str:
+    from oscar_causal.verbs.discover import fastest_device
+
+    return fastest_device()
+
+
+def _show(found: dict[str, Any]) -> None:
+    page = Path(found["files"]["md"])
+    sys.stdout.write(page.read_text(encoding="utf-8"))
+    print_lines(["", f"measured now: {', '.join(found['measured'])}", *(f"{path}" for path in found["files"].values())])

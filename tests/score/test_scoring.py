@@ -1,0 +1,148 @@
+"""Results folders against the truths of a fleet small enough to score by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from oscar_causal.data.folders import read_json, write_json
+from oscar_causal.data.sequences import read_dataset
+from oscar_causal.data.subjects import pack_subjects
+from oscar_causal.errors import FolderError, UsageError
+from oscar_causal.score.scoring import compare_results, read_explained, score_results
+
+Write = Callable[..., Path]
+FOUND = {("s1", "x"): "AD", ("s1", "y"): "D", ("s2", "x"): "ACn", ("s3", "y"): "", ("s4", "y"): "E"}
+
+
+def test_every_truth_by_hand(results: Write) -> None:
+    got = score_results(results("r", FOUND))
+    assert (got["estimator"], got["pairs"], got["accepted"]) == ("intervention", 5, 7)
+    why = got["truth"]["why"]
+    assert (why["pairs"], why["labels"]) == (4, 2)  # s4 has no reason
+    # x: found AD, AC of AB, AC: 3 hits, 1 false, 1 missed; y: found D, nothing of D, D: 1 hit, 1 missed
+    assert why["micro"] == pytest.approx({"precision": 4 / 5, "recall": 4 / 6, "f1": 8 / 11, "f1_of_means": 8 / 11})
+    assert why["macro"]["f1"] == pytest.approx((6 / 8 + 2 / 3) / 2)
+    assert why["weighted"]["f1"] == pytest.approx((4 * 6 / 8 + 2 * 2 / 3) / 6)
+    assert why["weighted"]["f1_of_means"] == pytest.approx(
+        harmonic((4 * 3 / 4 + 2 * 1) / 6, (4 * 3 / 4 + 2 * 1 / 2) / 6)
+    )
+    assert why["sample"]["f1"] == pytest.approx((1 / 2 + 1 + 1 + 0) / 4)
+    necessary = got["truth"]["why_necessary"]["micro"]  # AB, D, A, D
+    assert (necessary["precision"], necessary["recall"]) == pytest.approx((3 / 5, 3 / 5))
+    everything = got["truth"]["rule_all"]["micro"]  # inhibitors count: ABCN, D, ABCN, D, D
+    assert (everything["precision"], everything["recall"]) == pytest.approx((5 / 7, 5 / 11))
+    present = got["truth"]["rule_present"]["micro"]  # AB, D, AC, D
+    assert (present["precision"], present["recall"]) == pytest.approx((4 / 5, 4 / 6))
+
+
+def harmonic(precision: float, recall: float) -> float:
+    return 2 * precision * recall / (precision + recall)
+
+
+def test_breakdowns_and_controls(results: Write) -> None:
+    why = score_results(results("r", FOUND))["truth"]["why"]
+    assert {size: part["pairs"] for size, part in why["by_size"].items()} == {"1": 2, "4": 2}  # y has 1, x has 4 events
+    assert {size: part["pairs"] for size, part in why["by_causes"].items()} == {"1": 2, "2": 2}
+    assert why["by_causes"]["2"]["sample"]["recall"] == pytest.approx((1 / 2 + 1) / 2)
+    assert why["by_frequency"]["<10"]["pairs"] == 4
+    assert why["controls"]["rule_present"]["sample"]["f1"] == 1.0
+    assert why["controls"]["random"]["micro"]["precision"] == pytest.approx((2 * 2 / 3 + 1 / 3 + 2 * 2 / 3) / 5)
+
+
+def test_discoveries(results: Write) -> None:
+    got = score_results(results("r", FOUND))
+    assert got["signs"]["agreement"] == 1.0
+    assert got["signs"]["table"]["inhibitor found, blocker true"] == 1
+    assert (got["q_calibration"]["false"], got["q_calibration"]["on_false_labels"]) == (2, 1)
+    assert got["q_calibration"]["rate"] == pytest.approx((1 / 2 + 0 + 0 + 0 + 1) / 5)
+
+
+def test_frequencies_are_those_of_the_models_training_set(results: Write, fleet: Path, tmp_path: Path) -> None:
+    folder = results("r", FOUND)
+    assert score_results(folder)["frequency_counted_in"] == "all sequences of the dataset"
+    (tmp_path / "model").mkdir()
+    trained = read_dataset(fleet).take([2])
+    write_json(tmp_path / "model" / "training.json", {"subjects": pack_subjects(trained.subject_ids)})
+    got = score_results(folder, model=tmp_path / "model")
+    assert got["frequency_counted_in"] == "the model's training sequences"
+
+
+def test_weighted_f1_agrees_with_an_independent_reimplementation(results: Write, fleet: Path) -> None:
+    """From the Parquet files to the number in plain Python."""
+    import pyarrow.parquet as pq
+
+    folder = results("r", FOUND)
+    true, found = defaultdict(set), defaultdict(set)
+    for row in pq.read_table(fleet / "why").to_pylist():
+        if row["role"] == "cause":
+            true[row["sequence_id"], row["label"]].add(row["event"])
+    for row in pq.read_table(folder / "causes").to_pylist():
+        if row["verdict"] == "cause":
+            found[row["sequence_id"], row["label"]].add(row["event"])
+    hits, said, there = defaultdict(int), defaultdict(int), defaultdict(int)
+    for row in pq.read_table(folder / "verdicts").to_pylist():
+        pair = (row["sequence_id"], row["label"])
+        if true[pair]:
+            hits[row["label"]] += len(true[pair] & found[pair])
+            said[row["label"]] += len(found[pair])
+            there[row["label"]] += len(true[pair])
+    f1 = {label: 2 * hits[label] / (said[label] + there[label]) for label in there}
+    weighted = sum(there[label] * f1[label] for label in there) / sum(there.values())
+    assert score_results(folder)["truth"]["why"]["weighted"]["f1"] == pytest.approx(weighted, abs=1e-9)
+
+
+def test_only_observed_labels_are_scored(results: Write) -> None:
+    folder = results("r", FOUND)
+    explained = read_explained(folder)
+    assert explained.pairs == tuple(FOUND)
+    assert explained.found("rule_all")["s2", "x"] == frozenset("ACN")
+    assert explained.found("why")["s2", "x"] == frozenset("AC")
+
+
+def test_folds_of_subjects(results: Write) -> None:
+    got = score_results(results("r", FOUND), folds=2)["truth"]["why"]["over_folds"]
+    assert got["mean"]["pairs"] * got["folds"] == 4
+    with pytest.raises(UsageError, match="folds"):
+        score_results(results("q", FOUND), folds=1)
+
+
+def test_seeds_of_one_method_have_a_mean_and_a_spread(results: Write) -> None:
+    better = {**FOUND, ("s3", "y"): "D"}
+    got = compare_results([results("a", FOUND), results("b", better)])
+    one, two = (run["truth"]["why"]["sample"]["recall"] for run in got["runs"])
+    assert (one, two) == pytest.approx((5 / 8, 7 / 8))
+    assert got["mean"]["why"]["sample"]["recall"] == pytest.approx(6 / 8)
+    assert got["sd"]["why"]["sample"]["recall"] == pytest.approx(2 / 8 / 2**0.5)
+    assert "differences" not in got
+
+
+def test_methods_are_compared_on_the_pairs_both_explain(results: Write) -> None:
+    other = {pair: "D" for pair in FOUND if pair != ("s2", "x")}
+    got = compare_results([results("a", FOUND), results("b", other, "prefix")], draws=50)
+    assert "mean" not in got  # of two different estimators
+    (difference,) = got["differences"]
+    why = difference["truth"]["why"]
+    assert (why["pairs"], why["subjects"]) == (3, 2)
+    assert why["sample"]["recall"]["difference"] == pytest.approx((0 + 1 + 1) / 3 - (1 / 2 + 1 + 0) / 3)
+    assert why["sample"]["recall"]["low"] <= why["sample"]["recall"]["difference"] <= why["sample"]["recall"]["high"]
+    again = compare_results([results("c", FOUND), results("d", other, "prefix")], draws=50)
+    assert again["differences"][0]["truth"] == difference["truth"]  # the same seed, the same draws
+
+
+def test_what_cannot_be_scored_is_refused(results: Write, fleet: Path, tmp_path: Path) -> None:
+    folder = results("r", FOUND)
+    with pytest.raises(UsageError, match="at least two"):
+        compare_results([folder], draws=10)
+    with pytest.raises(UsageError, match="draws"):
+        compare_results([folder, folder], draws=0)
+    with pytest.raises(UsageError, match="explain no pair"):
+        score_results(results("nothing", {}))
+    run = read_json(folder / "run.json")
+    write_json(folder / "run.json", {**run, "dataset": {"path": str(tmp_path / "gone")}})
+    with pytest.raises(FolderError, match=r"gone.*--dataset"):
+        score_results(folder)
+    assert score_results(folder, dataset=fleet)["pairs"] == 5

@@ -1,0 +1,67 @@
+"""`oscar bench` through the command: make, train, discover and score, then every page from a ready model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oscar_causal.verbs.bench import BENCHES
+
+Oscar = Callable[..., Any]
+ROWS = {
+    "table-1": "prefix,intervention,iamb",
+    "length": "prefix",
+    "nades": "large c=4,large c=30",
+    "sampling": "none,top-k=35 p=0.8",
+    "contexts": "prefix N=2,prefix N=4",
+    "threshold": "prefix",
+}
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("kept")
+
+
+def small(kept: Path, out: Path) -> list[object]:
+    """Options of a bench that is over in seconds; the fleet and the model are made once for all tests here."""
+    sizes = {"sequences": 240, "steps": 6, "test": 6, "runs": 2, "time-limit": 20}
+    options = [word for key, value in sizes.items() for word in (f"--{key}", value)]
+    return ["--quick", "--out", out, "--work", kept, "--device", "cpu", *options]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_every_bench_writes_its_files(oscar: Oscar, kept: Path, tmp_path: Path, name: str) -> None:
+    ran = oscar("bench", name, *small(kept, tmp_path), "--rows", ROWS[name], "--commit", "abc", "--json")
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    assert found["measured"] == ROWS[name].split(",")
+    for row in found["rows"].values():
+        assert row["provenance"]["commit"] == "abc"
+        assert row["pairs"] > 0
+    page = Path(found["files"]["md"]).read_text(encoding="utf-8")
+    assert "The paper's settings" in page
+    assert "paper" in page
+    assert Path(found["files"]["png"]).stat().st_size > 1000
+    assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".md", ".png"}
+
+
+def test_the_page_is_shown(oscar: Oscar, kept: Path, tmp_path: Path) -> None:
+    ran = oscar("bench", "sampling", *small(kept, tmp_path), "--rows", "none")
+    assert "| none |" in ran.out
+    assert "14.07" in ran.out  # the paper's, beside ours
+    assert "measured now: none" in ran.out
+
+
+def test_mistakes_are_one_line(oscar: Oscar, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    oscar("bench", "table-9", "--out", out).refused("table-9", *BENCHES)
+    oscar("bench", "table-1", "--out", out, "--rows", "magic").refused("magic", "prefix")
+    oscar("bench", "table-1", "--out", out, "--quick", "--test", "0").refused("test")
+    oscar("bench", "length", "--out", out, "--fleet", "moon").refused("moon")
+    oscar("bench", "length", "--out", out, "--dataset", tmp_path / "nowhere").refused("nowhere")
+    assert not out.exists() or not list(out.glob("*.json"))

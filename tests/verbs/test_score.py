@@ -1,0 +1,63 @@
+"""`oscar score` through the command: one folder, several, comparisons, mistakes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from oscar_causal.data.rules import parse, write_rules
+from oscar_causal.data.writer import dataset_writer
+from oscar_causal.discovery.boundary import Boundary, EventEvidence
+from oscar_causal.discovery.results import ResultsWriter
+
+Oscar = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fleet of six cars, and two results for it: one right, one that finds the wrong event."""
+    folder = tmp_path_factory.mktemp("score")
+    rows = [{"sequence_id": f"s{k}", "events": ["A", "B", "C"], "times": [0, 1, 2], "labels": ["x"]} for k in range(6)]
+    with dataset_writer(folder / "fleet") as writer:
+        writer.write(pa.Table.from_pylist(rows))
+    write_rules(folder / "fleet" / "rules.json", {"x": parse("A & B")})
+    for name, event in (("right", "A"), ("wrong", "C")):
+        run = {"estimator": name, "dataset": {"path": str(folder / "fleet")}, "fingerprint": name}
+        evidence = (EventEvidence(event, (0,), "cause", 0.5, q_value=0.01),)
+        results = ResultsWriter(folder / name, run)
+        results.write_shard(0, [Boundary(f"s{k}", "x", True, 0.9, evidence) for k in range(6)])
+        results.finish(seconds=1.0)
+    return folder
+
+
+def test_one_folder(oscar: Oscar, work: Path) -> None:
+    scores = json.loads(oscar("score", work / "right", "--folds", "2", "--json").out)
+    assert scores["truth"]["rule_present"]["sample"]["recall"] == 0.5
+    assert scores["truth"]["rule_present"]["over_folds"]["sd"]["sample"]["recall"] == 0.0
+    told = oscar("score", work / "right", "--folds", "2", "--details")
+    assert (told.code, told.err) == (0, "")
+    for words in ("rule_present", "mean ± sd over folds", "by causes", "by size", "by frequency", "controls"):
+        assert words in told.out
+
+
+def test_several_folders(oscar: Oscar, work: Path) -> None:
+    found = json.loads(oscar("score", work / "right", work / "wrong", "--compare", "--draws", "20", "--json").out)
+    (difference,) = found["differences"]
+    figure = difference["truth"]["rule_all"]["weighted"]["recall"]
+    assert figure == {"difference": -0.5, "low": -0.5, "high": -0.5}
+    told = oscar("score", work / "right", work / "wrong", "--compare", "--draws", "20")
+    assert "2: wrong minus 1: right" in told.out
+    assert "mean ± sd over 2 results" in oscar("score", work / "right", work / "right").out
+
+
+def test_mistakes_are_one_line(oscar: Oscar, work: Path) -> None:
+    oscar("score", work / "fleet").refused("run.json")
+    oscar("score", work / "right", "--compare").refused("at least two")
+    oscar("score", work / "right", "--folds", "1").refused("folds")
+    oscar("score", work / "right", "--dataset", work / "nowhere").refused("nowhere", "--dataset")
+    oscar("score", work / "right", work / "wrong", "--compare", "--draws", "0").refused("draws")

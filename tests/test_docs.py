@@ -42,10 +42,14 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("code", list(blocks("python")))
-def test_python_blocks_run(code: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run(page: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The blocks of a page run one after the other, as a reader would type them."""
     monkeypatch.chdir(workplace)
-    exec(compile(code, "a block of the documentation", "exec"), {"__name__": "documentation"})  # noqa: S102
+    space = {"__name__": "documentation"}
+    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
+        if found.group(1) == "python":
+            exec(compile(found.group(2), page.name, "exec"), space)  # noqa: S102
 
 
 @pytest.mark.parametrize("words", list(commands()), ids=" ".join)

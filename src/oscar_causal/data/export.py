@@ -76,7 +76,7 @@ def export_tables(
 ) -> ExportSummary:
     """Write the dataset at `source` as long tables into the folder `out`."""
     if format not in FORMATS:
-        raise UsageError(f"--format: expected one of {', '.join(FORMATS)}, got {format!r}")
+        raise UsageError(f"--format: expected one of {', '.join(FORMATS)} or meds, got {format!r}")
     source, out, info = Path(source), Path(out), read_info(source)
     found = _look(source)
     columns = _columns(tuple(info.get("channels", ())), found)

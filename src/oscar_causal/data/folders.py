@@ -10,13 +10,17 @@ import fcntl
 import json
 import math
 import os
+import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from oscar_causal.errors import FolderError, UsageError
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 @contextmanager
@@ -79,6 +83,15 @@ def move_into_place(partial: Path, out: Path, *, force: bool) -> None:
     shutil.rmtree(aside, ignore_errors=True)
 
 
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed run left half written in a folder that is about to be complete."""
+    for path in sorted(folder.rglob("*.partial*"), reverse=True):  # the deepest first
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+
+
 def exclusive(path: Path, *, what: str) -> IO[str]:
     """Open and lock a file for this process alone; a second holder is an error. A kill releases it; so does close()."""
     lock = path.open("a")
@@ -93,8 +106,12 @@ def exclusive(path: Path, *, what: str) -> IO[str]:
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
-    partial.write_text(text, encoding="utf-8")
-    partial.replace(path)
+    try:
+        partial.write_text(text, encoding="utf-8")
+        partial.replace(path)
+    except OSError:
+        partial.unlink(missing_ok=True)
+        raise
 
 
 def write_json(path: Path, value: Any) -> None:
@@ -102,13 +119,27 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False, allow_nan=False) + "\n")
 
 
+def parse_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | None = None) -> Any:
+    """JSON without NaN, numbers beyond float64 and halves of surrogate pairs: those are a ValueError, as any bad JSON.
+
+    `pairs` makes something else than a dictionary of an object's pairs. Too deep a text is a RecursionError.
+
+    >>> parse_json('{"a": [1, 2.5, null]}')
+    {'a': [1, 2.5, None]}
+    """
+    value = json.loads(text, parse_constant=_refuse_constant, parse_float=_finite, object_pairs_hook=pairs)
+    if _SURROGATE.search(text):
+        json.dumps(value, ensure_ascii=False).encode("utf-8")  # a pair is one character, a half is an error
+    return value
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """Read one JSON object; a missing, damaged or non-object file is a FolderError that names it."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse_constant)
+        value = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
         raise FolderError(f"{path}: missing") from error
-    except (OSError, UnicodeDecodeError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path}: expected a JSON object, cannot read it: {error}") from error
     if not isinstance(value, dict):
         raise FolderError(f"{path}: expected a JSON object, got {type(value).__name__}")
@@ -132,6 +163,11 @@ def check_format(info: dict[str, Any], path: Path, *, kind: str, newest: int) ->
 def finite_or_none(value: float) -> float | None:
     """JSON has no NaN: a number that does not exist is null."""
     return float(value) if math.isfinite(value) else None
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    return value if math.isfinite(value) else _refuse_constant(text)
 
 
 def _refuse_constant(name: str) -> Any:

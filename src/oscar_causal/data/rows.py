@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from oscar_causal.data.schema import conform
 from oscar_causal.data.sequences import Dataset, from_table, ragged_offsets
-from oscar_causal.data.stream import guarded, open_parquet, read_info, sequence_files
+from oscar_causal.data.stream import check_group, guarded, open_parquet, read_info, sequence_files
 from oscar_causal.errors import DataError, FolderError
 
 
@@ -61,6 +61,7 @@ class SequenceRows:
     def _read_group(self, index: int) -> pa.Table:
         file, group = self._groups[index]
         with open_parquet(file) as parquet:
+            check_group(file, parquet, group)
             table = guarded(file, lambda: parquet.read_row_group(group))
         try:
             return conform(table)

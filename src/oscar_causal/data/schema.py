@@ -17,6 +17,7 @@ Invariants of `sequences/*.parquet`, one row per sequence, each with its reason:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pyarrow as pa
 
@@ -88,6 +89,23 @@ def channels_of(schema: pa.Schema) -> tuple[str, ...]:
     return tuple(names)
 
 
+def as_typed(column: pa.ChunkedArray | pa.Array, name: str) -> Any:
+    """A column as the format types it; lists of names may be dictionary-encoded. What cannot be cast is a DataError."""
+    wanted, value = _TYPES.get(name, CHANNEL_TYPE), getattr(column.type, "value_type", None)
+    encoded = pa.types.is_list(column.type) and pa.types.is_dictionary(value) and wanted == _STRING_LIST
+    if column.type == wanted or (encoded and value.value_type == pa.string()):
+        return column
+    return _cast(column, name, wanted)
+
+
+def _cast(column: pa.ChunkedArray | pa.Array, name: str, wanted: pa.DataType) -> Any:
+    try:
+        return column.cast(wanted)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise DataError(f"column {name!r}: expected {wanted}, got {column.type}: {reason}") from error
+
+
 def conform(batch: pa.RecordBatch | pa.Table) -> pa.Table:
     """Bring a table of sequences to the format's columns and types; optional columns are filled with their defaults.
 
@@ -110,8 +128,5 @@ def conform(batch: pa.RecordBatch | pa.Table) -> pa.Table:
     columns = []
     for field in schema:
         column = table[field.name] if field.name in table.column_names else defaults[field.name]()
-        try:
-            columns.append(column.cast(field.type))
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-            raise DataError(f"column {field.name!r}: expected {field.type}, got {column.type}: {error}") from error
+        columns.append(_cast(column, field.name, field.type))
     return pa.table(columns, schema=schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oscar_causal.data.folders import parse_json
 from oscar_causal.data.stream import read_info, stream_tables, stream_why
 from oscar_causal.data.subjects import held_out
 from oscar_causal.data.validate import one_array
@@ -128,7 +128,7 @@ def read_ids(path: Path | str) -> tuple[str, ...]:
     path = Path(path)
     try:
         text = path.read_text(encoding="utf-8-sig")
-        ids = json.loads(text) if path.suffix.lower() == ".json" else text.splitlines()
+        ids = parse_json(text) if path.suffix.lower() == ".json" else text.splitlines()
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DataError(f"{path}: expected one id per line in UTF-8, or a JSON list of ids: {reason}") from error

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from oscar_causal.data.schema import channels_of, conform
+from oscar_causal.data.notebook import SHOWN_ROWS, html_table, short_list
+from oscar_causal.data.schema import REQUIRED, as_typed, channels_of, conform
 from oscar_causal.data.stream import guarded, open_parquet, read_info, row_groups, sequence_files
 from oscar_causal.data.validate import check_sequences, list_offsets, one_array
 from oscar_causal.errors import DataError, FolderError
@@ -93,6 +94,16 @@ class Dataset:
     def __len__(self) -> int:
         return len(self.events)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: counts and the first sequences."""
+        counts = f"{len(self):,} sequences, {len(self.events.ids):,} events of {len(self.event_names):,} types"
+        rows = [
+            [self.sequence_ids[i], short_list(self.events_of(i)), short_list(self.labels_of(i))]
+            for i in range(min(len(self), SHOWN_ROWS))
+        ]
+        note = f"… and {len(self) - SHOWN_ROWS:,} more sequences" if len(self) > SHOWN_ROWS else ""
+        return html_table(f"{counts}, {len(self.label_names):,} labels", ["sequence", "events", "labels"], rows, note)
+
     @property
     def lengths(self) -> Int64:
         """Number of events of each sequence."""
@@ -101,13 +112,20 @@ class Dataset:
     @cached_property
     def times(self) -> Float64:
         """Seconds from the start of each event, laid end to end."""
-        return np.asarray(self._column("times").flatten().to_numpy(zero_copy_only=False), np.float64)
+        return np.asarray(self._per_event("times"), np.float64)
 
     def channel(self, name: str) -> npt.NDArray[np.float32]:
         """Values of a numeric channel, laid end to end; NaN = missing."""
         if name not in self.channels:
             raise DataError(f"channel {name!r}: expected one of {list(self.channels)}")
-        return np.asarray(self._column(name).flatten().to_numpy(zero_copy_only=False), np.float32)
+        return np.asarray(self._per_event(name), np.float32)
+
+    def _per_event(self, name: str) -> npt.NDArray[Any]:
+        column = self._column(name)
+        if not np.array_equal(list_offsets(column), self.events.offsets):
+            raise DataError(f"{self.path or 'sequences'}: column {name!r}: expected one value per event")
+        values: npt.NDArray[Any] = column.flatten().to_numpy(zero_copy_only=False)
+        return values
 
     def static(self) -> list[dict[str, str]]:
         """What was known at the start, a dictionary for each sequence."""
@@ -125,6 +143,8 @@ class Dataset:
             return None
         values = np.full(len(self.labels.ids), np.nan)
         known = ~column.is_null().to_numpy(zero_copy_only=False)
+        if not np.array_equal(np.diff(list_offsets(column))[known], self.labels.lengths[known]):
+            raise DataError(f"{self.path or 'sequences'}: column 'label_times': expected one value per label")
         values[known[self.labels.rows()]] = column.flatten().to_numpy(zero_copy_only=False)
         return values
 
@@ -188,8 +208,8 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> Dataset:
         raise DataError("sequences: expected at least one sequence, got none")
     try:
         table = pa.Table.from_pylist(rows)
-    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise DataError(f"sequences: {error}") from error
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError) as error:
+        raise DataError(f"sequences: {next(iter(str(error).splitlines()), 'cannot be read')}") from error
     return from_table(table)
 
 
@@ -308,20 +328,29 @@ def _leaf(parquet: pq.ParquetFile, name: str) -> int:
 def _stream(files: Sequence[Path], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     for file in files:
         with open_parquet(file) as plain:
+            _check_columns(file, plain.schema_arrow.names)
             leaves = [plain.schema.column(index).path for index in range(len(plain.schema))]
         encoded = [leaf for leaf in leaves if leaf.split(".")[0] in ("events", "labels")]
         with open_parquet(file, read_dictionary=encoded) as parquet:
             for table in row_groups(file, parquet, columns):
-                yield _with_defaults(table)
+                yield _with_defaults(file, table)
 
 
-def _with_defaults(table: pa.Table) -> dict[str, Any]:
-    columns = {name: one_array(table[name]) for name in table.column_names}
-    if "sequence_id" not in columns or "events" not in columns:
-        raise FolderError(f"sequences: expected columns sequence_id, events and times, got {table.column_names}")
+def _check_columns(file: Path, names: Sequence[str]) -> None:
+    missing = [name for name in REQUIRED if name not in names]
+    if missing:
+        raise FolderError(f"{file}: expected columns {', '.join(REQUIRED)}, got {list(names)}")
+
+
+def _with_defaults(file: Path, table: pa.Table) -> dict[str, Any]:
+    columns = {name: _typed(file, table[name], name) for name in table.column_names}
     columns.setdefault("subject_id", columns["sequence_id"])
     columns.setdefault("start", pa.nulls(len(table), pa.timestamp("us", tz="UTC")))
     columns.setdefault("labels", pa.nulls(len(table), pa.list_(pa.string())))
+    for name in ("sequence_id", "subject_id", "events", "labels"):
+        values = columns[name].flatten() if name in ("events", "labels") else columns[name]
+        if values.null_count:
+            raise FolderError(f"{file}: column {name!r}: expected names, got null")
     return columns
 
 
@@ -332,5 +361,12 @@ def _read_column(files: Sequence[Path], name: str) -> pa.Array:
             if name not in parquet.schema_arrow.names:
                 raise KeyError(name)
             table = guarded(file, lambda: parquet.read(columns=[name]))
-        parts.extend(table[name].chunks)
+        parts.append(_typed(file, table[name], name))
     return pa.concat_arrays(parts)
+
+
+def _typed(file: Path, column: pa.ChunkedArray, name: str) -> pa.Array:
+    try:
+        return one_array(as_typed(column, name))
+    except DataError as error:
+        raise FolderError(f"{file}: {error}") from error

@@ -14,6 +14,10 @@ from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, conform
 from oscar_causal.errors import DataError, FolderError
 
 
+MOST_VALUES = 100_000_000
+"""Of one column in a row group; the format's own writer closes a group twenty times earlier."""
+
+
 def read_info(path: Path | str) -> dict[str, Any]:
     """The content of `dataset.json`; what is no dataset folder, or a newer one, is a FolderError."""
     file = Path(path) / "dataset.json"
@@ -68,7 +72,20 @@ def row_groups(file: Path, parquet: pq.ParquetFile, columns: Sequence[str] | Non
     """The row groups of an open file; of `columns` those that it has."""
     names = None if columns is None else [name for name in columns if name in parquet.schema_arrow.names]
     for group in range(parquet.num_row_groups):
+        check_group(file, parquet, group)
         yield guarded(file, lambda group=group: parquet.read_row_group(group, columns=names))  # type: ignore[misc]
+
+
+def check_group(file: Path, parquet: pq.ParquetFile, group: int) -> None:
+    """Refuse a row group too large for memory: a few kB can hold a billion repeated values."""
+    meta = parquet.metadata.row_group(group)
+    for index in range(meta.num_columns):
+        column = meta.column(index)
+        if column.num_values > MOST_VALUES:
+            raise FolderError(
+                f"{file}: column {column.path_in_schema.split('.')[0]!r}: expected row groups of at most "
+                f"{MOST_VALUES:,} values, got {column.num_values:,}"
+            )
 
 
 def open_parquet(file: Path, **options: Any) -> pq.ParquetFile:

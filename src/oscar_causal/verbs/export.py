@@ -1,4 +1,4 @@
-"""`oscar export`: a dataset back as long tables."""
+"""`oscar export`: a dataset back as long tables, or as MEDS."""
 
 from __future__ import annotations
 
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 def run(
     dataset: Annotated[Path, typer.Argument(help="A dataset folder.")],
     out: Annotated[Path, typer.Option("--out", help="Folder to write; an existing one is an error.")],
-    format: Annotated[str, typer.Option("--format", help="csv or parquet.")] = "csv",
+    format: Annotated[str, typer.Option("--format", help="csv, parquet or meds.")] = "csv",
     force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Write a dataset as long tables (events, labels) that other tools read and `oscar import` takes back."""
     from oscar_causal.data.export import export_tables
 
+    if format == "meds":
+        _as_meds(dataset, out, force, as_json)
+        return
     with progress_bar("export", "sequences") as on_progress:
         summary = export_tables(dataset, out, format=format, force=force, on_progress=on_progress)
     command = import_command(summary)
@@ -40,6 +43,25 @@ def run(
                 "import_command": command,
             }
         )
+    else:
+        print_lines(
+            [
+                f"{out}: {summary.event_rows:,} rows of events, {summary.label_rows:,} rows of labels; the way back:",
+                shlex.join([*command, "--out", "DIR"]),
+            ]
+        )
+
+
+def _as_meds(dataset: Path, out: Path, force: bool, as_json: bool) -> None:
+    from oscar_causal.data.export_meds import export_meds
+
+    with progress_bar("export", "sequences") as on_progress:
+        summary = export_meds(dataset, out, force=force, on_progress=on_progress)
+    labels = str(summary.labels) if summary.labels is not None else None
+    command = ["oscar", "import", str(out), *(["--labels", labels] if labels else [])]
+    if as_json:
+        found = {"folder": str(out), "labels": labels, "event_rows": summary.event_rows}
+        print_json({**found, "label_rows": summary.label_rows, "import_command": command})
     else:
         print_lines(
             [

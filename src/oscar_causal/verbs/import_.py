@@ -1,4 +1,4 @@
-"""`oscar import`: long tables of events and labels become a dataset."""
+"""`oscar import`: tables of events and labels, or logs of other formats, become a dataset."""
 
 from __future__ import annotations
 
@@ -25,11 +25,21 @@ Names = list[str] | None
 
 
 def run(
-    files: Annotated[list[Path], typer.Argument(help="Tables of events: .csv, .tsv, .jsonl (also .gz), .parquet.")],
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            help="Tables of events (.csv, .tsv, .jsonl, also .gz; .parquet), XES or OCEL 2 logs, EasyTPP JSON, or the "
+            "folder of a MEDS or Hugging Face dataset."
+        ),
+    ],
     out: Annotated[Path, _option("out", "Folder to write; an existing one is an error.")],
     labels: Annotated[
         Path | None,
-        _option("labels", "Table of outcomes: long (sequence, label[, time]) or wide (one 0/1 column per label)."),
+        _option(
+            "labels",
+            "Table of outcomes: long (sequence, label[, time]) or wide (one 0/1 column per label); also a MEDS task, "
+            "or the log itself with --label-column case:KEY (XES), object:NAME (OCEL) or a list (Hugging Face).",
+        ),
     ] = None,
     sequence_column: Annotated[
         Name, _option("sequence-column", "Default: sequence_id, seq_id, case_id, vin, car or id.")
@@ -73,6 +83,13 @@ def run(
     ] = None,
     delimiter: Annotated[Name, _option("delimiter", "Between cells of text. Default: a comma, a tab for .tsv.")] = None,
     encoding: Annotated[str, _option("encoding", "Of text tables.")] = "utf-8",
+    format: Annotated[
+        Name, _option("format", "tables, meds, xes, ocel, easytpp or hf. Default: seen from the first file.")
+    ] = None,
+    object_type: Annotated[
+        Name, _option("object-type", "OCEL: type of the objects whose lives are the sequences.")
+    ] = None,
+    split: Annotated[Name, _option("split", "MEDS, Hugging Face: only this split.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -98,6 +115,9 @@ def run(
         names=names,
         delimiter=delimiter,
         encoding=encoding,
+        format=format,
+        object_type=object_type,
+        split=split,
     )
     with progress_bar("import", "%") as on_progress:
         summary = import_tables(files, out, options, force=force, on_progress=on_progress)

@@ -3,18 +3,51 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
+from oscar_causal.errors import UsageError
+
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; progress goes to stderr.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace an existing --out.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Also what libraries log, and the stack trace of an error.")
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no notes: the result and errors only.")]
 OnProgress = Callable[[int, int], None]
 """Called with (done, total) while long work goes on."""
+
+
+@dataclass
+class Volume:
+    """How much this process says on stderr; set by the options -v and -q."""
+
+    verbose: bool = False
+    quiet: bool = False
+
+    def change(self, *, verbose: bool, quiet: bool) -> None:
+        """Raise or lower the voice; asking for both is an error. What was asked for before stays asked for."""
+        if (self.verbose or verbose) and (self.quiet or quiet):
+            raise UsageError("expected --verbose or --quiet, got both")
+        self.verbose, self.quiet = self.verbose or verbose, self.quiet or quiet
+        if self.verbose:
+            logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", stream=sys.stderr)
+
+
+VOLUME = Volume()
+
+
+def print_note(text: str) -> None:
+    """A remark for people on stderr, unless they asked for quiet."""
+    if not VOLUME.quiet:
+        sys.stderr.write(text + "\n")
 
 
 def print_json(value: Any) -> None:
@@ -46,7 +79,10 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, title:
 
 @contextmanager
 def progress_bar(what: str, unit: str) -> Iterator[OnProgress]:
-    """A bar with rate and time left on a terminal, a line every ten seconds elsewhere; both on stderr."""
+    """A bar with rate and time left on a terminal, a line every ten seconds elsewhere; both on stderr, unless quiet."""
+    if VOLUME.quiet:
+        yield lambda done, total: None
+        return
     if not sys.stderr.isatty():
         yield _plain_progress(what, unit)
         return

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, progress_bar, quiet_numbers
+from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, progress_bar, quiet_numbers
 
 
 def run(
@@ -23,11 +24,15 @@ def run(
     min_context: Annotated[int | None, typer.Option(help="Fewest events before labels are predicted (c).")] = None,
     max_length: Annotated[int | None, typer.Option(help="Longest sequence; older events are cut off.")] = None,
     min_count: Annotated[int | None, typer.Option(help="Rarer events become `unknown`.")] = None,
+    hidden: Annotated[
+        float | None, typer.Option(help="Share of sequences met with some of their event types hidden.")
+    ] = None,
     lost_labels: Annotated[float | None, typer.Option(help="Share of positive labels known to be missing.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides initial weights, split and order.")] = None,
     folds: Annotated[
         int | None, typer.Option(help="Train K models so that every subject has one that never saw it.")
     ] = None,
+    tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's curves.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
     json: Json = False,
@@ -48,6 +53,7 @@ def run(
         "min_context": min_context,
         "max_length": max_length,
         "min_count": min_count,
+        "hidden": hidden,
         "lost_labels": lost_labels,
         "seed": seed,
     }
@@ -55,15 +61,16 @@ def run(
     refuse_existing(out, force=force)
     data = read_dataset(dataset)
     if resume and not unfinished(out):
-        sys.stderr.write(f"{partial_of(out)}: no unfinished run to go on from, starting afresh\n")
-    with progress_bar("training", "steps") as show:
+        print_note(f"{partial_of(out)}: no unfinished run to go on from, starting afresh")
+    with progress_bar("training", "steps") as show, curves(tensorboard if is_main_process() else None) as draw:
 
         def on_step(step: int, total: int, figures: dict[str, float]) -> None:
             if not is_main_process():
                 return
             show(step, total)
+            draw(step, figures)
             if "held_out_label_loss" in figures:
-                sys.stderr.write(f"step {step:,}: {quiet_numbers(figures)}\n")
+                print_note(f"step {step:,}: {quiet_numbers(figures)}")
 
         quality = train(data, out, config, folds=folds, resume=resume, force=force, on_step=on_step)
     if not is_main_process():
@@ -72,6 +79,26 @@ def run(
         print_json({"model": str(out), "labels": quality["labels"]})
     else:
         print_lines(_summary(out, quality))
+
+
+@contextmanager
+def curves(folder: Path | None) -> Iterator[Callable[[int, dict[str, float]], None]]:
+    """A function that adds figures of a step to the curves in `folder`; without a folder it does nothing."""
+    if folder is None:
+        yield lambda step, figures: None
+        return
+    from oscar_causal.data.extras import load_extra
+
+    load_extra("tensorboard", "--tensorboard")
+    from torch.utils.tensorboard import SummaryWriter
+
+    with SummaryWriter(str(folder)) as writer:
+
+        def draw(step: int, figures: dict[str, float]) -> None:
+            for name, value in figures.items():
+                writer.add_scalar(name, value, step)
+
+        yield draw
 
 
 def _summary(out: Path, quality: dict[str, Any]) -> list[str]:

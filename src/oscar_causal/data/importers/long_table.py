@@ -37,7 +37,10 @@ class RawBatch:
 
 
 class LongTable(Protocol):
-    """An open table. `name` is the file's name as messages show it."""
+    """An open table. `name` is the file's name as messages show it.
+
+    A format whose columns have names of their own also has a mapping `known`: usual name -> column (`roles`).
+    """
 
     @property
     def name(self) -> str: ...

@@ -73,6 +73,15 @@ class ImportOptions:
     encoding: str = "utf-8"
     """Of text tables."""
 
+    format: str | None = None
+    """tables, meds, xes, ocel, easytpp or hf; None: seen from the first file (`formats`)."""
+
+    object_type: str | None = None
+    """OCEL: the type of objects whose lives are the sequences."""
+
+    split: str | None = None
+    """MEDS, Hugging Face: only sequences of this split."""
+
     chunk_mb: int = 48
     """About how much of the input is grouped in memory at a time."""
 

@@ -42,7 +42,7 @@ class ParquetTable:
             while (batch := self._guard(lambda: next(batches, None))) is not None:
                 rows = np.arange(first, first + len(batch))
                 first, done = first + len(batch), done + len(batch)
-                cells = {name: _plain(batch.column(name)) for name in columns}
+                cells = {name: plain(batch.column(name)) for name in columns}
                 yield RawBatch(cells, rows, [], size * done // max(parquet.metadata.num_rows, 1))
 
     def _guard(self, read: Callable[[], Any]) -> Any:
@@ -53,11 +53,11 @@ class ParquetTable:
             raise DataError(f"{self.name}: expected a whole Parquet file: {reason}") from error
 
 
-def _plain(column: pa.Array) -> pa.Array:
-    """Without dictionaries and large or view types."""
+def plain(column: pa.Array) -> pa.Array:
+    """A column without dictionaries and large or view types."""
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return _plain(one_array(column.dictionary_decode()))
+        return plain(one_array(column.dictionary_decode()))
     if pa.types.is_large_string(kind) or kind == pa.string_view():
         return column.cast(pa.string())
     if pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind) or kind == pa.binary_view():

@@ -1,4 +1,4 @@
-"""The import of long tables, from files to a dataset folder, larger than memory if need be.
+"""From long tables (`formats` makes them of everything else) to a dataset folder, larger than memory if need be.
 
 Pass one parses every row and spills it by sequence; pass two assembles the sequences of one partition after the other
 and brings them back into the order of their first appearance. The dataset appears whole or not at all.
@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 
 from oscar_causal.data.importers.assemble import Assembled, assemble
 from oscar_causal.data.importers.events import EventRows
+from oscar_causal.data.importers.formats import Source, open_source
 from oscar_causal.data.importers.grouping import Group, Plan, Problem
 from oscar_causal.data.importers.labels import LabelRows
-from oscar_causal.data.importers.long_table import LongTable, open_table
 from oscar_causal.data.importers.merge import Merger
 from oscar_causal.data.importers.names import read_names
 from oscar_causal.data.importers.options import ImportOptions, ImportSummary
@@ -27,7 +27,7 @@ from oscar_causal.data.importers.places import Places
 from oscar_causal.data.importers.rejects import BadRow, Rejects
 from oscar_causal.data.importers.roles import event_roles, label_roles
 from oscar_causal.data.writer import DatasetWriter, dataset_writer
-from oscar_causal.errors import DataError, UsageError
+from oscar_causal.errors import DataError
 
 MOST_PARTITIONS = 256
 UNPACKED = 8
@@ -44,20 +44,17 @@ def import_tables(
     force: bool = False,
     on_progress: Callable[[int, int], None] | None = None,
 ) -> ImportSummary:
-    """Turn long tables into a dataset folder at `out`.
+    """Turn long tables, or logs of another format (`formats`), into a dataset folder at `out`.
 
     Events are sorted by time inside a sequence, ties keep the order of the files; sequences keep the order of their
     first appearance. `on_progress` is called with (percent, 100).
     """
-    options = options or ImportOptions()
-    if not files:
-        raise UsageError("import: expected at least one table of events, got none")
     progress = on_progress or (lambda done, total: None)
-    tables = [_open(file, options) for file in files]
-    label_table = _open(options.labels, options) if options.labels is not None else None
-    names = read_names(options.names) if options.names is not None else None
+    source = open_source(files, options or ImportOptions())
+    given = read_names(source.options.names) if source.options.names is not None else {}
+    names = {**source.names, **given}
     with dataset_writer(out, force=force) as writer:
-        job = _Import(options, tables, label_table, writer)
+        job = _Import(source, writer)
         job.run(progress)
         if names:
             writer.write_names(names)
@@ -68,17 +65,13 @@ def import_tables(
     return ImportSummary(**summary, digest=info["digest"])
 
 
-def _open(file: Path | str, options: ImportOptions) -> LongTable:
-    return open_table(file, delimiter=options.delimiter, encoding=options.encoding)
-
-
 class _Import:
     """One import under way: roles, spills, counts."""
 
-    def __init__(
-        self, options: ImportOptions, tables: Sequence[LongTable], labels: LongTable | None, writer: DatasetWriter
-    ) -> None:
-        self.options, self.tables, self.label_table, self.writer = options, tables, labels, writer
+    def __init__(self, source: Source, writer: DatasetWriter) -> None:
+        self.source, self.writer = source, writer
+        self.options, self.tables, self.label_table = source.options, source.tables, source.labels
+        options, tables, labels = self.options, self.tables, self.label_table
         self.folder = writer.folder / "spill"
         self.rejects = Rejects(writer.folder, strict=not options.skip_bad_rows)
         self.roles = event_roles(tables, labels, options)
@@ -182,6 +175,7 @@ class _Import:
         files = [Path(table.name).name for table in self.tables]
         labels = Path(self.label_table.name).name if self.label_table is not None else None
         return {
+            "format": self.source.format,
             "files": files,
             "labels": labels,
             "rows": self.rows.places.rows,

@@ -151,6 +151,9 @@ def listed(names: Sequence[str], most: int = 12) -> str:
 
 
 def _matches(table: LongTable, usual: Sequence[str]) -> list[str]:
+    known = getattr(table, "known", {}).get(usual[0])  # formats that name their columns themselves
+    if known in table.header:
+        return [known]
     if usual[0] in table.header:
         return [usual[0]]
     return [name for name in table.header if name.strip().lower() in usual]

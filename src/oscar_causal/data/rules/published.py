@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from oscar_causal.data.folders import write_json
+from oscar_causal.data.folders import parse_json, write_json
 from oscar_causal.data.rules.parser import parse
 from oscar_causal.data.rules.tree import Rule, format_rule
 from oscar_causal.errors import DataError, FolderError
@@ -53,7 +53,7 @@ def read_rules(path: Path | str) -> dict[str, PublishedRule]:
     """Read a `rules.json`; a bad file is a FolderError or DataError of one line naming file, label and column."""
     path = Path(path)
     try:
-        content = json.loads(path.read_text(encoding="utf-8"), object_pairs_hook=_no_repeats)
+        content = parse_json(path.read_text(encoding="utf-8"), pairs=_no_repeats)
     except FileNotFoundError as error:
         raise FolderError(f"{path}: missing") from error
     except (OSError, ValueError, RecursionError) as error:

@@ -1,0 +1,193 @@
+"""An OCEL 2.0 log in memory, from JSON, XML or SQLite: events, objects, and which events concern which objects."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from oscar_causal.data.importers.safe_xml import parse_xml
+from oscar_causal.data.importers.text_source import first_bytes, open_bytes
+from oscar_causal.errors import DataError
+
+
+@dataclass
+class Event:
+    """`number` is its place in the log, from 1; cells are as they were written, None = not given."""
+
+    number: int
+    id: str | None
+    type: str | None
+    time: str | None
+    attributes: dict[str, str] = field(default_factory=dict)
+    objects: list[str] = field(default_factory=list)
+
+
+@dataclass
+class Thing:
+    """An object of the log; each attribute has one value per time of change."""
+
+    type: str | None
+    changes: list[tuple[str, str, str]] = field(default_factory=list)
+    """(attribute, ISO time of the change, value)"""
+
+    def values(self, *, latest: bool) -> dict[str, str]:
+        """The earliest or the latest value of every attribute."""
+        found: dict[str, str] = {}
+        for name, _, value in sorted(self.changes, key=lambda change: change[1], reverse=not latest):
+            found[name] = value
+        return found
+
+
+@dataclass
+class Log:
+    """Events in the order of the file, objects by id."""
+
+    events: list[Event] = field(default_factory=list)
+    objects: dict[str, Thing] = field(default_factory=dict)
+
+
+def read_log(path: Path) -> Log:
+    """Read a log, whichever of the three forms it has."""
+    start = first_bytes(path, 16)
+    if start.startswith(b"SQLite format 3\0"):
+        return _from_sqlite(path)
+    if start.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"<") or start.startswith(b"\x1f\x8b"):
+        return _from_xml(path)
+    return _from_json(path)
+
+
+def _from_json(path: Path) -> Log:
+    with open_bytes(path) as file:
+        data = file.read()
+    try:
+        content = json.loads(data)
+        log = Log()
+        for item in content["objects"]:
+            thing = Thing(_text(item.get("type")))
+            thing.changes += [
+                (str(a["name"]), str(a.get("time", "")), str(a["value"])) for a in _list(item, "attributes")
+            ]
+            log.objects[str(item["id"])] = thing
+        for number, item in enumerate(content["events"], 1):
+            event = Event(number, _text(item.get("id")), _text(item.get("type")), _text(item.get("time")))
+            event.attributes = {str(a["name"]): str(a["value"]) for a in _list(item, "attributes")}
+            event.objects = [str(relation["objectId"]) for relation in _list(item, "relationships")]
+            log.events.append(event)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise DataError(f"{path}: expected an OCEL 2.0 log in JSON (objects, events): {_reason(error)}") from error
+    return log
+
+
+def _from_xml(path: Path) -> Log:
+    reader = _XmlLog()
+    for _ in parse_xml(path, reader.start, reader.end, reader.text):
+        pass
+    if not reader.seen:
+        raise DataError(f"{path}: expected an OCEL 2.0 log (<log> with <objects> and <events>), got another document")
+    return reader.log
+
+
+class _XmlLog:
+    """Collects a log while the parser walks through the file."""
+
+    def __init__(self) -> None:
+        self.log, self.seen = Log(), False
+        self._event: Event | None = None
+        self._thing: Thing | None = None
+        self._attribute: tuple[str, str] | None = None
+        self._text: list[str] = []
+
+    def start(self, tag: str, values: dict[str, str]) -> None:
+        if tag == "event" and self._event is None:
+            event = Event(len(self.log.events) + 1, values.get("id"), values.get("type"), values.get("time"))
+            self._event = event
+            self.log.events.append(event)
+        elif tag == "object" and self._event is None and "id" in values:
+            self._thing = self.log.objects.setdefault(values["id"], Thing(values.get("type")))
+        elif tag == "attribute" and (self._event or self._thing):
+            self._attribute, self._text = (values.get("name", ""), values.get("time", "")), []
+        elif tag in ("relationship", "relobj") and self._event is not None:
+            self._event.objects.append(values.get("object-id", ""))
+        elif tag == "log":
+            self.seen = True
+
+    def text(self, data: str) -> None:
+        if self._attribute is not None:
+            self._text.append(data)
+
+    def end(self, tag: str) -> None:
+        if tag == "attribute" and self._attribute is not None:
+            name, time = self._attribute
+            value = "".join(self._text).strip()
+            if self._event is not None:
+                self._event.attributes[name] = value
+            elif self._thing is not None:
+                self._thing.changes.append((name, time, value))
+            self._attribute = None
+        elif tag == "event":
+            self._event = None
+        elif tag == "object":
+            self._thing = None
+
+
+def _from_sqlite(path: Path) -> Log:
+    log = Log()
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
+            by_id = _sqlite_events(base, log)
+            for event_id, object_id in base.execute("SELECT ocel_event_id, ocel_object_id FROM event_object"):
+                if event_id in by_id:
+                    by_id[event_id].objects.append(str(object_id))
+            for object_id, kind in base.execute("SELECT ocel_id, ocel_type FROM object"):
+                log.objects[str(object_id)] = Thing(_text(kind))
+            for row in _typed_rows(base, "object"):
+                thing = log.objects.get(str(row.pop("ocel_id")))
+                time = str(row.pop("ocel_time", "") or "")
+                changed = row.pop("ocel_changed_field", None)
+                if thing is not None:
+                    names = [changed] if changed else list(row)
+                    thing.changes += [(name, time, str(row[name])) for name in names if row.get(name) is not None]
+    except sqlite3.Error as error:
+        raise DataError(f"{path}: expected an OCEL 2.0 log in SQLite: {error}") from error
+    return log
+
+
+def _sqlite_events(base: sqlite3.Connection, log: Log) -> dict[str, Event]:
+    by_id: dict[str, Event] = {}
+    for event_id, kind in base.execute("SELECT ocel_id, ocel_type FROM event"):
+        event = Event(len(log.events) + 1, _text(event_id), _text(kind), None)
+        log.events.append(event)
+        by_id[str(event_id)] = event
+    for row in _typed_rows(base, "event"):
+        found = by_id.get(str(row.pop("ocel_id")))
+        if found is not None:
+            found.time = _text(row.pop("ocel_time", None))
+            found.attributes = {name: str(value) for name, value in row.items() if value is not None}
+    return by_id
+
+
+def _typed_rows(base: sqlite3.Connection, what: str) -> Iterator[dict[str, Any]]:
+    """Rows of the tables that hold one type of events or objects each."""
+    for (suffix,) in base.execute(f"SELECT ocel_type_map FROM {what}_map_type").fetchall():
+        name = f"{what}_{suffix}".replace('"', '""')
+        cursor = base.execute(f'SELECT * FROM "{name}"')  # noqa: S608 - a quoted name from the log's own table of names
+        columns = [item[0] for item in cursor.description]
+        for row in cursor:
+            yield dict(zip(columns, row, strict=True))
+
+
+def _list(item: Any, key: str) -> list[Any]:
+    return item.get(key) or []
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _reason(error: Exception) -> str:
+    return f"{error} is missing" if isinstance(error, KeyError) else str(error)

@@ -1,0 +1,71 @@
+"""Fleet tables: trust over folds, rule cards from whatever a population folder holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oscar_causal.data.folders import write_json
+from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.report.sources import Sources
+from oscar_causal.report.tables import label_rows, provenance, rule_cards
+
+
+def quality(f1: float, *, trusted: bool, reason: str | None = None) -> dict[str, Any]:
+    row = {"trusted": trusted, "reason": reason, "positives": 10, "f1": f1, "average_precision": None, "ece": 0.1}
+    return {"per_label": {"worn": row}, "evaluated_on": "some"}
+
+
+@pytest.mark.parametrize(("votes", "trusted"), [((True, True, False), True), ((True, False), False), ((False,), False)])
+def test_the_majority_of_folds_decides(votes: tuple[bool, ...], trusted: bool) -> None:
+    folds = tuple(quality(0.5 + k / 10, trusted=vote, reason=None if vote else "rare") for k, vote in enumerate(votes))
+    [row] = label_rows([Boundary("car", "worn", True, None, ())], Sources(Path("r"), {}, qualities=folds))
+    assert row["trusted"] is trusted
+    assert row["reason"] == (None if trusted else "rare")
+    assert row["positives"] == 10 * len(votes)
+    assert row["f1"] == pytest.approx(sum(0.5 + k / 10 for k in range(len(votes))) / len(votes))
+    assert row["average_precision"] is None
+    assert row["mean_probability"] is None
+
+
+def test_a_label_the_model_does_not_know_is_neither_trusted_nor_not() -> None:
+    sources = Sources(Path("r"), {}, qualities=(quality(0.9, trusted=True),))
+    [row] = label_rows([Boundary("car", "other", True, 0.5, ())], sources)
+    assert (row["trusted"], row["f1"], row["explained"], row["with_causes"]) == (None, None, 1, 0)
+
+
+def test_cards_from_proposals_or_from_rules(tmp_path: Path) -> None:
+    assert rule_cards(tmp_path, {}) == []
+    write_json(tmp_path / "rules.json", {"worn": "A & B"})
+    [card] = rule_cards(tmp_path, {"worn": "A"})
+    assert (card["label"], card["rule"], card["published"]) == ("worn", "A & B", "A")
+    share = {"share": 0.5, "low": 0.25, "high": 0.75, "hits": 5, "of": 10}
+    nothing = {**share, "of": 0}
+    told = {"status": "proposed", "rule": None, "confidence": 0.9, "fidelity": {"recall": share, "model": nothing}}
+    write_json(tmp_path / "proposals.json", {"worn": {**told, "reasons": ["too few"]}})
+    [card] = rule_cards(tmp_path, {})
+    assert card["rule"] is None
+    assert card["figures"] == [
+        ["status", "proposed"],
+        ["confidence", 0.9],
+        ["recall, held out", "0.500 (0.250 to 0.750)"],
+    ]
+    assert card["reasons"] == ["too few"]
+
+
+def test_provenance_leaves_out_what_is_not_known(tmp_path: Path) -> None:
+    run = {
+        "estimator": "iamb",
+        "config": {"alpha": 0.01, "nested": {}},
+        "dataset": {"path": "/a/fleet", "digest": "d" * 64},
+    }
+    told = dict(map(tuple, provenance(Sources(tmp_path / "found", run), shown=1, explained=2)))  # type: ignore[arg-type]
+    assert told == {
+        "Method": "iamb",
+        "Settings": "alpha 0.01",
+        "Sequences": "1 shown of 2 explained",
+        "Results": "found",
+        "Dataset": f"fleet, digest {'d' * 16}",
+    }

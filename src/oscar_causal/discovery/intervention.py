@@ -124,8 +124,9 @@ def explain(
     results = []
     for j in range(len(labels)):
         judge = _Judge(subject, names, config, ranking.screen, focus, j, float(reference[j]))
-        flags = (TIE_FLAG,) if hangs[j] else ()
-        results.append(LabelEvidence(float(observed[j]), judge.all_evidence(allowed[j], tested[j], removed[j]), flags))
+        evidence = judge.all_evidence(allowed[j], tested[j], removed[j])
+        flags = ((TIE_FLAG,) if hangs[j] else ()) + tuple(filter(None, map(_turning, evidence)))
+        results.append(LabelEvidence(float(observed[j]), evidence, flags))
     return results, spent + len(focus.outcomes) + taken
 
 
@@ -223,6 +224,12 @@ class _Judge:
 
     def _positions(self, t: int) -> tuple[int, ...]:
         return tuple(np.flatnonzero(self.subject.owner == t).tolist())
+
+
+def _turning(item: EventEvidence) -> str | None:
+    """A flag for an accepted event whose mean effect over contexts points the other way than its verdict."""
+    turned = (item.verdict == "cause" and item.effect < 0) or (item.verdict == "inhibitor" and item.effect > 0)
+    return f"the direction of {item.event} depends on the context" if turned else None
 
 
 def _difference(outcome: Float64, mask: Bool) -> tuple[float, float | None]:

@@ -1,0 +1,228 @@
+"""How good and how fast are the two densities? Writes one JSON file per part and prints a short table.
+
+    python scripts/bench_densities.py exact                                # KL against an enumerated process, CPU
+    python scripts/bench_densities.py variants --fleet hard --sequences 300000 --preset base --steps 1500
+    python scripts/bench_densities.py speed --preset paper                 # share of the bf16 matmul ceiling, CUDA
+
+`variants` trains on one fleet: shared and cross, joint and two-stage, and further settings given as --set NAME='{...}'.
+Figures are from held-out subjects; Bayes is the generator's own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import tempfile
+import time
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from oscar_causal.data.sequences import Dataset, from_records, read_dataset
+from oscar_causal.data.solvable import EXAMPLES, SolvableProcess, bernoulli_kl
+from oscar_causal.data.synthetic import preset, write_fleet
+from oscar_causal.density.checkpoint import load_model
+from oscar_causal.density.exact import ExactDensity
+from oscar_causal.density.fitting import train
+from oscar_causal.density.interface import Contexts
+from oscar_causal.density.settings import SIZES, preset_config
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "shared, joint": {},
+    "cross, joint": {"label_form": "cross"},
+    "shared, two-stage": {"scheme": "two-stage"},
+    "cross, two-stage (the paper's)": {"label_form": "cross", "scheme": "two-stage"},
+}
+
+
+def given(args: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Settings by name, from --set NAME=JSON."""
+    return {name: json.loads(text) for name, text in (item.split("=", 1) for item in args.set)}
+
+
+# --- against the exact process ---
+
+
+def draw(process: SolvableProcess, count: int, seed: int) -> Dataset:
+    """Sequences of the process with their labels."""
+    drawn = process.sample(count, np.random.default_rng(seed))
+    return from_records(
+        {
+            "sequence_id": f"{seed} {k}",
+            "events": [process.event_names[e] for e in drawn.event_ids[k]],
+            "times": drawn.times[k].tolist(),
+            "labels": [name for name, on in zip(process.label_names, drawn.labels[k], strict=True) if on],
+        }
+        for k in range(count)
+    )
+
+
+def divergences(model: Any, process: SolvableProcess, data: Dataset) -> dict[str, float]:
+    """Mean KL(exact || model) in nats: of the next event over positions, of the labels over prefixes and at the end."""
+    exact = ExactDensity(process)
+    ids = {name: k for k, name in enumerate(model.vocabulary.events)}
+    place = [ids[name] + 3 if name in ids else 1 for name in process.event_names]
+    events, prefixes, ends = [], [], []
+    labels = torch.arange(len(process.label_names))
+    for k in range(len(data)):
+        names = data.events_of(k)
+        own = Contexts(torch.tensor([[place[process.event_names.index(n)] for n in names]]), *_rest(len(names)))
+        true = Contexts(torch.tensor([[process.event_names.index(n) + 3 for n in names]]), *_rest(len(names)))
+        p, q = exact.event_probs(true)[:, 3:].double(), model.event_probs(own)[:, place].double()
+        terms = torch.where(p > 0, p * (p.clamp(min=1e-12) / q.clamp(min=1e-12)).log(), 0.0)
+        events.append(float(terms.sum(-1).mean()))
+        at = torch.arange(1, len(names) + 1)
+        gaps = bernoulli_kl(
+            exact.label_probs(true, labels, at)[0].double().numpy(),
+            model.label_probs(own, labels, at)[0].double().numpy(),
+        )
+        prefixes.append(float(gaps.mean()))
+        ends.append(float(gaps[-1].mean()))
+    return {
+        "next_event": float(np.mean(events)),
+        "labels": float(np.mean(prefixes)),
+        "labels_at_end": float(np.mean(ends)),
+    }
+
+
+def _rest(length: int) -> tuple[torch.Tensor, torch.Tensor]:
+    return torch.arange(length, dtype=torch.float64), torch.zeros(length, 0)
+
+
+def bench_exact(args: argparse.Namespace) -> dict[str, Any]:
+    """KL of a trained tiny model against the enumerated densities, for growing training."""
+    rows = []
+    for name in ("and", "or", "order"):
+        process = SolvableProcess(replace(EXAMPLES[name], length=10))
+        fresh, data = draw(process, 100, 999), draw(process, args.sequences or 8000, args.seed)
+        for steps in (1, 100, 400, args.steps or 1200):
+            with tempfile.TemporaryDirectory() as folder:
+                config = preset_config("tiny", steps=steps, seed=args.seed, min_context=1, patience=100)
+                train(data, f"{folder}/model", config)
+                row = {"process": name, "steps": steps, **divergences(load_model(f"{folder}/model"), process, fresh)}
+            rows.append(row)
+            print(row, flush=True)
+    return {"rows": rows}
+
+
+# --- variants on a fleet ---
+
+
+def bench_variants(args: argparse.Namespace) -> dict[str, Any]:
+    """Label F1 of each variant beside the generator's Bayes-optimal F1."""
+    variants = given(args) or VARIANTS
+    rows: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory() as folder:
+        sizes = {"sequences": args.sequences} if args.sequences else {}
+        info = write_fleet(preset(args.fleet, **sizes), args.seed, f"{folder}/fleet", workers=args.workers)
+        data = read_dataset(f"{folder}/fleet")
+        for name, changes in variants.items():
+            begun, log = time.time(), []
+            network = {key: changes[key] for key in changes if key in ("label_hidden", "bag_width", "label_layers")}
+            settings = {key: value for key, value in changes.items() if key not in network}
+            kept = dict(SIZES[args.preset])
+            SIZES[args.preset].update(network)
+            config = preset_config(
+                args.preset,
+                **({"steps": args.steps} if args.steps else {}),
+                seed=args.seed,
+                validation=0.03,
+                **settings,
+            )
+
+            def on_step(step: int, total: int, figures: dict[str, float], log: list[Any] = log) -> None:
+                if "held_out_label_loss" in figures:
+                    log.append([step, round(figures["held_out_label_loss"], 4)])
+
+            quality = train(data, f"{folder}/{len(rows)}", config, on_step=on_step)
+            SIZES[args.preset].update(kept)
+            told = json.loads((Path(folder) / str(len(rows)) / "training.json").read_text())
+            scores = {key: quality["labels"][key]["f1"] for key in ("weighted", "macro", "micro")}
+            share = {key: scores[key] / info["bayes"][f"{key}_f1"] for key in scores}
+            row = {"variant": name, "f1": scores, "share_of_bayes": share, "held_out_loss": log}
+            rows.append({**row, "seconds": time.time() - begun, "tokens": told["tokens"]})
+            print(json.dumps(rows[-1]), flush=True)
+    return {"rows": rows, "bayes": info["bayes"], "fleet": args.fleet, "sequences": len(data)}
+
+
+# --- training speed ---
+
+
+def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
+    """Tokens/s and TFLOP/s of training on real tokens, vocabulary head included, beside the bf16 matmul ceiling."""
+    ceiling = matmul_ceiling() if torch.cuda.is_available() else None
+    with tempfile.TemporaryDirectory() as folder:
+        write_fleet(
+            preset("paper", sequences=args.sequences or 20_000), args.seed, f"{folder}/fleet", workers=args.workers
+        )
+        data = read_dataset(f"{folder}/fleet")
+        marks: list[tuple[int, float]] = []
+        config = preset_config(
+            args.preset,
+            steps=args.steps or 300,
+            seed=args.seed,
+            evaluations=1,
+            **given(args).get("config", {}),
+        )
+        train(data, f"{folder}/model", config, on_step=lambda step, *_: marks.append((step, time.time())))
+        model = load_model(f"{folder}/model")
+    settled = [mark for mark in marks if mark[0] > 0.3 * config.steps][:-1]  # compiled by then; the last one looks
+    tokens = (settled[-1][0] - settled[0][0]) * config.batch_tokens / (settled[-1][1] - settled[0][1])
+    weights = flop_weights(model.network)
+    tflops = 6 * weights * tokens / 1e12
+    row = {"preset": args.preset, "tokens_per_s": tokens, "weights_in_products": weights, "tflops": tflops}
+    row |= {"ceiling_tflops": ceiling, "share": tflops / ceiling if ceiling else None}
+    print(row, flush=True)
+    return {"rows": [row], "config": asdict(config)}
+
+
+def flop_weights(network: torch.nn.Module) -> int:
+    """Weights that every token is multiplied by (tables that are looked up count once, as the vocabulary head)."""
+    counted = sum(p.numel() for name, p in network.named_parameters() if p.dim() > 1 and "bag.events" not in name)
+    return int(counted)
+
+
+def matmul_ceiling() -> float:
+    """TFLOP/s of a large bf16 matrix product."""
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    for _ in range(5):
+        a @ b
+    torch.cuda.synchronize()
+    begun = time.time()
+    for _ in range(50):
+        a @ b
+    torch.cuda.synchronize()
+    return 50 * 2 * 8192**3 / (time.time() - begun) / 1e12
+
+
+PARTS = {"exact": bench_exact, "variants": bench_variants, "speed": bench_speed}
+
+
+def main() -> None:
+    """Run one part."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("part", choices=PARTS)
+    parser.add_argument("--fleet", default="demo")
+    parser.add_argument("--sequences", type=int)
+    parser.add_argument("--preset", default="tiny")
+    parser.add_argument("--steps", type=int)
+    parser.add_argument("--set", action="append", default=[], metavar="NAME=JSON", help="a variant of its own")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    args = parser.parse_args()
+    machine = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU"
+    told = {key: value for key, value in vars(args).items() if key != "out"}
+    result = {"arguments": told, "machine": machine, "torch": torch.__version__, **PARTS[args.part](args)}
+    args.out.mkdir(parents=True, exist_ok=True)
+    name = f"densities-{args.part}" + (f"-{args.fleet}-{args.preset}" if args.part == "variants" else "")
+    (args.out / f"{name}.json").write_text(json.dumps(result, indent=1, default=str) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -91,7 +91,8 @@ def channels_of(schema: pa.Schema) -> tuple[str, ...]:
 
 def as_typed(column: pa.ChunkedArray | pa.Array, name: str) -> Any:
     """A column as the format types it; lists of names may be dictionary-encoded. What cannot be cast is a DataError."""
-    wanted, value = _TYPES.get(name, CHANNEL_TYPE), getattr(column.type, "value_type", None)
+    wanted: pa.DataType = _TYPES.get(name, CHANNEL_TYPE)
+    value: Any = getattr(column.type, "value_type", None)
     encoded = pa.types.is_list(column.type) and pa.types.is_dictionary(value) and wanted == _STRING_LIST
     if column.type == wanted or (encoded and value.value_type == pa.string()):
         return column

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format bench error-rates clean
+.PHONY: setup demo test check format web web-check bench bench-paper error-rates faults fuzz clean
 
 setup: .venv/.setup-done
 
@@ -28,11 +28,30 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
+web: web/node_modules
+	cd web && npm run --silent build
+
+web-check: web/node_modules
+	cd web && npm run --silent check
+
+web/node_modules: web/package-lock.json
+	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
 bench: setup
 	$(BIN)/python scripts/bench_ground.py --out docs/results
+
+bench-paper: setup
+	$(BIN)/oscar bench table-1 --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"
+
+faults: setup
+	$(BIN)/python scripts/faults.py --out docs/results
+
+fuzz: setup
+	$(BIN)/python scripts/fuzz.py --out docs/results
 
 error-rates: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/error_rates.py --out docs/results
 
 clean:
-	rm -rf .venv demo-output dist build
+	rm -rf .venv demo-output dist build .bench web/node_modules

@@ -23,7 +23,7 @@ def run(
     force: Force = False,
     json: Json = False,
 ) -> None:
-    """Make a fleet whose causes are known, train, discover, score."""
+    """Make a fleet whose causes are known, train, discover, score, and write a page to look at."""
     from oscar_causal.data.folders import refuse_existing
 
     begun = time.monotonic()
@@ -46,7 +46,10 @@ def _all_stages(folder: Path, seed: int, sequences: int, steps: int, contexts: i
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.local import discover_folder, unseen_indices
     from oscar_causal.discovery.oneshot import DiscoveryConfig
+    from oscar_causal.report.page_data import ReportConfig
+    from oscar_causal.report.sources import open_sources
     from oscar_causal.score.scoring import score_results
+    from oscar_causal.verbs.report import write_report
 
     fleet, model = folder / "fleet", folder / "model"
     with progress_bar("making the fleet", "sequences") as show:
@@ -63,6 +66,7 @@ def _all_stages(folder: Path, seed: int, sequences: int, steps: int, contexts: i
         with progress_bar(f"discovering ({name})", "sequences") as show:
             discover_folder(model, fleet, folder / name, settings, indices=chosen, on_progress=show)
         scores[name] = score_results(folder / name, dataset=fleet)["truth"]["why"]
+    write_report(open_sources(folder / "intervention"), ReportConfig("OSCAR demo"), folder / "page.html")
     return {
         "sequences": info["sequences"],
         "explained": len(chosen),
@@ -99,7 +103,8 @@ def _show(figures: dict[str, Any]) -> None:
     )
     example = figures["example"]
     lines = [
-        f"label model: F1 {labels:.3f} on held-out cars; {figures['seconds']:.0f} s in all; files in {figures['out']}"
+        f"label model: F1 {labels:.3f} on held-out cars; {figures['seconds']:.0f} s in all",
+        f"look at {figures['out']}/page.html, or live: oscar serve {figures['out']}/model --dataset {figures['out']}/fleet",
     ]
     if example:
         lines.append(f"for example {example['sequence_id']}, {example['label']!r}:")

@@ -25,29 +25,39 @@ def run(
 ) -> None:
     """Write results as one self-contained HTML page: it opens offline, asks nothing of anybody and can be mailed."""
     from oscar_causal.graph.files import check_free
-    from oscar_causal.report.page import write_page
-    from oscar_causal.report.page_data import ReportConfig, page_data
+    from oscar_causal.report.page_data import ReportConfig
     from oscar_causal.report.sources import open_sources
 
     check_free(out, force=force)
     sources = open_sources(results, dataset=dataset, model=model)
     config = ReportConfig(title or results.resolve().name, limit, tuple(sequence or ()))
+    summary = write_report(sources, config, out, population=population, force=force)
+    if json:
+        print_json(summary)
+        return
+    megabytes = summary["bytes"] / 1e6
+    print_lines([f"{out}: {summary['sequences']:,} sequences, {summary['labels']:,} labels, {megabytes:.1f} MB"])
+    print_lines(f"missing: {line}" for line in summary["missing"])
+
+
+def write_report(
+    sources: Any, config: Any, out: Path, *, population: Path | None = None, force: bool = False
+) -> dict[str, Any]:
+    """Write the page of opened results, with the score where the truth is known; says what it holds."""
+    from oscar_causal.report.page import write_page
+    from oscar_causal.report.page_data import page_data
+
     scores, truth = _against_truth(sources)
     with progress_bar("reading probabilities along", "sequences") as show:
         data = page_data(sources, config, scores=scores, truth=truth, population=population, on_progress=show)
     size = write_page(data, out, force=force)
-    summary = {
+    return {
         "page": str(out),
         "bytes": size,
         "sequences": len(data["sequences"]["id"]),
         "labels": len(data["labels"]),
         "missing": data["missing"],
     }
-    if json:
-        print_json(summary)
-        return
-    print_lines([f"{out}: {summary['sequences']:,} sequences, {summary['labels']:,} labels, {size / 1e6:.1f} MB"])
-    print_lines(f"missing: {line}" for line in data["missing"])
 
 
 def _against_truth(sources: Any) -> tuple[list[dict[str, Any]], Any]:

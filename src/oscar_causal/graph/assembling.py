@@ -1,0 +1,206 @@
+"""`oscar population`: results folders (or populations of shards) in, one population out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from oscar_causal import __version__
+from oscar_causal.data.sequences import Dataset, read_dataset
+from oscar_causal.data.subjects import pack_subjects
+from oscar_causal.density.folds import ModelSet, load_models
+from oscar_causal.discovery.classical.boundaries import GlobalBoundary
+from oscar_causal.discovery.classical.folder import read_boundaries
+from oscar_causal.discovery.classical.methods import ESTIMAND
+from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect_results, merge
+from oscar_causal.discovery.fleet_prior import Classical, FleetPrior, fit_prior
+from oscar_causal.discovery.fused import FusedConfig
+from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.results import read_run, read_table
+from oscar_causal.errors import FolderError, UsageError
+from oscar_causal.graph.calibration import calibrate, choose_sequences
+from oscar_causal.graph.drift import drift
+from oscar_causal.graph.population import PopulationConfig, boundaries
+from oscar_causal.graph.population_folder import Population, is_population, label_table, read_info, read_statistics
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class AssemblyConfig:
+    """Everything that decides a population besides its inputs."""
+
+    boundaries: PopulationConfig = field(default_factory=PopulationConfig)
+    window_days: float | None = None
+    """Length of the windows of `start` that drift is looked for between; None = no drift."""
+    looks_per_label: int = 40
+    """Sequences of each label that are looked at closely, which `fused` needs; 0 = none, and no prior."""
+    intervention: InterventionConfig = field(default_factory=InterventionConfig)
+    """As `fused` will be run: looks are worth what they are worth at this budget."""
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.window_days is not None and not self.window_days > 0:
+            raise UsageError(f"window: expected days above 0, got {self.window_days}")
+        if self.looks_per_label < 0:
+            raise UsageError(f"looks per label: expected 0 or more, got {self.looks_per_label}")
+
+
+@dataclass(frozen=True)
+class Source:
+    """A results folder with its dataset and, where there is one, its model."""
+
+    results: Path
+    run: dict[str, Any]
+    dataset: Dataset
+    models: ModelSet | None
+
+    @property
+    def judge(self) -> Any:
+        """One model for the whole dataset: the model itself, or the mean over folds."""
+        if self.models is None:
+            raise UsageError(f"{self.results}: expected results with a model, got none")
+        return self.models.models[0] if self.models.seed is None else self.models.mean
+
+
+def open_source(
+    results: Path | str,
+    *,
+    dataset: Path | str | None = None,
+    model: Path | str | None = None,
+    device: str = "cpu",
+    with_model: bool = True,
+) -> Source:
+    """Open a results folder; dataset and model come from its `run.json` unless given."""
+    run = read_run(results)
+    if run["estimator"] in ("prefix", *ESTIMAND):
+        raise UsageError(f"{results}: expected results of intervention or fused, got {run['estimator']} (no effects)")
+    data = read_dataset(dataset or run["dataset"]["path"])
+    if data.info.get("digest") != run["dataset"].get("digest", data.info.get("digest")):
+        raise FolderError(f"{data.path}: is not the dataset of {results} (other content)")
+    place = model or run.get("model", {}).get("path")
+    if not with_model or not place:
+        return Source(Path(results), run, data, None)
+    if not Path(place).exists():
+        raise FolderError(f"{place}: the model of {results} is not there: name it, or ask for no looks and no rules")
+    return Source(Path(results), run, data, load_models(place, device=device))
+
+
+def read_classical(results: Path | str) -> Classical:
+    """The global boundaries of an `oscar baseline` folder, as a source of the prior."""
+    run, path = read_run(results), Path(results) / "boundaries.jsonl"
+    if not path.exists():
+        raise FolderError(f"{results}: expected the results of `oscar baseline` (boundaries.jsonl), found none")
+    found = [item for item in read_boundaries(path) if item.complete]
+    place = run["dataset"]["path"]
+    subjects = None
+    if place and (Path(place) / "dataset.json").exists():
+        data = read_dataset(place)
+        subjects = pack_subjects(data.subject_ids) if data.info.get("digest") == run["dataset"]["digest"] else None
+    positives = {item.label: item.positives for item in found}
+    return Classical(str(run["estimator"]), raising_features(found), positives, subjects)
+
+
+def raising_features(found: Iterable[GlobalBoundary]) -> dict[str, tuple[str, ...]]:
+    """Label -> the features of its boundary that go with the label, those that go against it left out."""
+    return {
+        item.label: tuple(member.feature for member in item.members if member.effect is None or member.effect > 0)
+        for item in found
+    }
+
+
+def assemble(
+    sources: Sequence[Source],
+    config: AssemblyConfig | None = None,
+    *,
+    populations: Sequence[Path | str] = (),
+    classical: Classical | None = None,
+    on_progress: OnProgress | None = None,
+) -> Population:
+    """Merge evidence, judge it, look closely where a model is at hand, and fit the prior of `fused`."""
+    config = config or AssemblyConfig()
+    inputs = _inputs(sources, populations)
+    _check_windows(populations, config.window_days)
+    parts = [read_statistics(folder) for folder in populations]
+    for source in sources:
+        parts += collect_results(source.results, Whereabouts.of(source.dataset, config.window_days))
+    pooled = merge(parts)
+    if not len(pooled.labels):
+        raise UsageError("population: the results explain no pair")
+    first = fit_prior(pooled, classical)
+    looked = [source for source in sources if source.models is not None and config.looks_per_label]
+    looks = [_looks(source, first, config, on_progress) for source in looked]
+    evidence = merge([pooled, *looks])
+    prior = fit_prior(evidence, classical) if len(evidence.cells) else None
+    table = boundaries(
+        evidence,
+        config.boundaries,
+        rates=None if prior is None else _mean_rate(prior),
+        members=None if classical is None else _member(classical),
+    )
+    bounds = config.boundaries
+    changes = None
+    if config.window_days is not None:
+        changes = drift(evidence, config.window_days, alpha=bounds.alpha, delta=bounds.delta)
+    info = {
+        "inputs": inputs,
+        "settings": asdict(config),
+        "classical": None if classical is None else {"method": classical.method, "labels": len(classical.members)},
+        "sequences": int(sum(evidence.labels["sequences"].to_pylist())),
+        "versions": {"oscar": __version__},
+    }
+    return Population(info, evidence, table, label_table(evidence, table), prior, changes)
+
+
+def with_rules(population: Population, proposals: Sequence[Any], interplay: Any = None) -> Population:
+    """The population with what rule recovery proposed; only rules it stands by go into `rules`."""
+    rules = {item.label: item.rule for item in proposals if item.status == "proposed" and item.rule is not None}
+    told = tuple(item.to_json() for item in proposals)
+    return replace(population, rules=rules, proposals=told, interplay=interplay)
+
+
+def _looks(source: Source, first: FleetPrior, config: AssemblyConfig, on_progress: OnProgress | None) -> FleetEvidence:
+    assert source.models is not None  # noqa: S101 - the caller asked
+    chosen = choose_sequences(read_table(source.results, "verdicts"), config.looks_per_label)
+    settings = (config.intervention, FusedConfig())
+    return calibrate(source.models, source.dataset, chosen, first, settings, seed=config.seed, on_progress=on_progress)
+
+
+def _inputs(sources: Sequence[Source], populations: Sequence[Path | str]) -> list[str]:
+    """Fingerprints of all runs that go in; a run that goes in twice would count twice."""
+    names = [str(source.run["fingerprint"]) for source in sources]
+    names += [str(name) for folder in populations for name in read_info(folder)["inputs"]]
+    if len(set(names)) != len(names):
+        raise UsageError("population: the same results are given twice, or are in a population that is given too")
+    if not names:
+        raise UsageError("population: expected at least one results folder, got none")
+    return sorted(names)
+
+
+def _check_windows(populations: Sequence[Path | str], window_days: float | None) -> None:
+    for folder in populations:
+        other = read_info(folder).get("settings", {}).get("window_days")
+        if other != window_days:
+            raise UsageError(f"{folder}: was made with windows of {other} days, expected {window_days} as here")
+
+
+def _mean_rate(prior: FleetPrior) -> Callable[[str, str], float]:
+    by_pair = dict(zip(_pairs(prior.pairs), prior.rates.mean(1).tolist(), strict=True))
+    return lambda label, event: by_pair[label, event]
+
+
+def _member(classical: Classical) -> Callable[[str, str], bool | None]:
+    return lambda label, event: event in classical.members[label] if label in classical.members else None
+
+
+def _pairs(table: pa.Table) -> list[tuple[str, str]]:
+    return list(zip(table["label"].to_pylist(), table["event"].to_pylist(), strict=True))
+
+
+def split_inputs(folders: Sequence[Path]) -> tuple[list[Path], list[Path]]:
+    """Results folders and population folders."""
+    return [path for path in folders if not is_population(path)], [path for path in folders if is_population(path)]

@@ -1,0 +1,138 @@
+"""The population folder: fleet-level boundaries, recovered rules, the sums they came from, and the prior of `fused`.
+
+`statistics/` holds whole numbers only, so populations of shards merge into the population of all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from oscar_causal.data.folders import check_format, new_folder, read_json, write_json
+from oscar_causal.discovery.evidence import ONE, SCHEMAS, FleetEvidence
+from oscar_causal.discovery.fleet_prior import FleetPrior, write_prior
+from oscar_causal.errors import FolderError
+
+FORMAT_VERSION = 1
+LABEL_SCHEMA = pa.schema(
+    [
+        ("label", pa.string()),
+        ("sequences", pa.int64()),
+        ("probability", pa.float64()),
+        ("untrusted", pa.int64()),
+        ("seen_in_training", pa.int64()),
+        ("causes", pa.list_(pa.string())),
+        ("inhibitors", pa.list_(pa.string())),
+    ]
+)
+"""`probability`: the mean P(label) where the label came; `untrusted`, `seen_in_training`: verdicts so marked."""
+
+
+@dataclass(frozen=True)
+class Population:
+    """What a fleet says about each label."""
+
+    info: Mapping[str, Any]
+    """How it came about: inputs, settings, versions; the content of `population.json`."""
+    evidence: FleetEvidence
+    boundaries: pa.Table
+    labels: pa.Table
+    prior: FleetPrior | None = None
+    drift: pa.Table | None = None
+    rules: Mapping[str, str] = field(default_factory=dict)
+    """Label -> proposed rule."""
+    proposals: Sequence[Mapping[str, Any]] = ()
+    """Everything rule recovery said, also of labels without a rule."""
+    interplay: Mapping[str, Any] | None = None
+
+
+def label_table(evidence: FleetEvidence, boundaries: pa.Table) -> pa.Table:
+    """One row per label: how often it was met, and its boundary, strongest event first."""
+    met = evidence.labels.group_by("label", use_threads=False).aggregate(
+        [(name, "sum") for name in ("sequences", "probability", "untrusted", "seen")]
+    )
+    found: dict[tuple[str, str], list[tuple[float, str]]] = {}
+    for row in boundaries.select(["label", "event", "verdict", "effect"]).to_pylist():
+        found.setdefault((row["label"], row["verdict"]), []).append((-abs(row["effect"]), row["event"]))
+    rows = [
+        {
+            "label": row["label"],
+            "sequences": row["sequences_sum"],
+            "probability": row["probability_sum"] / ONE / row["sequences_sum"],
+            "untrusted": row["untrusted_sum"],
+            "seen_in_training": row["seen_sum"],
+            "causes": [event for _, event in sorted(found.get((row["label"], "cause"), []))],
+            "inhibitors": [event for _, event in sorted(found.get((row["label"], "inhibitor"), []))],
+        }
+        for row in met.to_pylist()
+    ]
+    return pa.Table.from_pylist(sorted(rows, key=lambda row: str(row["label"])), schema=LABEL_SCHEMA)
+
+
+def write_population(out: Path | str, population: Population, *, force: bool = False) -> None:
+    """Write the folder; it appears whole or not at all."""
+    with new_folder(out, force=force) as folder:
+        (folder / "statistics").mkdir()
+        for name in SCHEMAS:
+            _write(getattr(population.evidence, name), folder / "statistics" / f"{name}.parquet")
+        _write(population.boundaries, folder / "boundaries.parquet")
+        _write(population.labels, folder / "labels.parquet")
+        if population.drift is not None:
+            _write(population.drift, folder / "drift.parquet")
+        if population.prior is not None:
+            write_prior(folder, population.prior)
+        write_json(folder / "rules.json", dict(population.rules))
+        if population.proposals:
+            write_json(folder / "proposals.json", {str(item["label"]): dict(item) for item in population.proposals})
+        if population.interplay is not None:
+            write_json(folder / "interplay.json", dict(population.interplay))
+        head = {"kind": "population", "format_version": FORMAT_VERSION}
+        write_json(folder / "population.json", {**head, **population.info})
+
+
+def read_info(folder: Path | str) -> dict[str, Any]:
+    """The `population.json` of a folder."""
+    path = Path(folder) / "population.json"
+    info = read_json(path)
+    check_format(info, path, kind="population", newest=FORMAT_VERSION)
+    return info
+
+
+def read_statistics(folder: Path | str) -> FleetEvidence:
+    """The sums a population was made from, to be merged with others."""
+    return FleetEvidence(**{name: read_part(folder, f"statistics/{name}.parquet") for name in SCHEMAS})
+
+
+def read_part(folder: Path | str, name: str) -> pa.Table:
+    """One table of a population folder."""
+    path = Path(folder) / name
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError) as error:
+        raise FolderError(f"{path}: missing, damaged or no Parquet file") from error
+
+
+def is_population(folder: Path | str) -> bool:
+    """Does this look like a population folder (and not like results)?"""
+    return (Path(folder) / "population.json").exists()
+
+
+def candidates_by_label(boundaries: pa.Table, prior: FleetPrior | None, most: int = 16) -> dict[str, list[str]]:
+    """Label -> events that a rule may be made of: causes, inhibitors, and likely ones by the prior; strongest first."""
+    chosen: dict[str, list[str]] = {label: [] for label in sorted(set(boundaries["label"].to_pylist()))}
+    ordered = boundaries.append_column("size", pc.abs(boundaries["effect"])).sort_by([("size", "descending")])
+    for row in ordered.select(["label", "event", "verdict", "rate"]).to_pylist():
+        likely = prior is not None and (row["rate"] or 0.0) >= 0.3
+        if (row["verdict"] in ("cause", "inhibitor") or likely) and len(chosen[row["label"]]) < most:
+            chosen[row["label"]].append(row["event"])
+    return chosen
+
+
+def _write(table: pa.Table, path: Path) -> None:
+    pq.write_table(table, path, compression="zstd", compression_level=3)

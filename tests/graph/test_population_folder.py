@@ -1,0 +1,112 @@
+"""The population folder: written whole, read back, merged from shards, and refused where it cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from oscar_causal.data.folders import read_json
+from oscar_causal.discovery.evidence import CONTROL, FleetEvidence, _sum, empty_evidence, fixed, look_evidence, merge
+from oscar_causal.discovery.fleet_prior import fit_prior, read_prior
+from oscar_causal.errors import FolderError, UsageError
+from oscar_causal.graph.assembling import AssemblyConfig, assemble, split_inputs
+from oscar_causal.graph.population import boundaries
+from oscar_causal.graph.population_folder import (
+    Population,
+    candidates_by_label,
+    label_table,
+    read_info,
+    read_part,
+    read_statistics,
+    write_population,
+)
+
+
+def shard(seed: int) -> FleetEvidence:
+    rng = np.random.default_rng(seed)
+    size = 60
+    effect, ones = np.where(np.arange(size) % 2, 0.5, 0.0) + rng.normal(0, 0.05, size), np.ones(size, np.int64)
+    pairs = {
+        "label": ["y"] * size, "event": ["A" if k % 2 else "B" for k in range(size)], "window": 0 * ones,
+        "group": rng.integers(0, 64, size), "present": ones, "tested": ones, "effect": fixed(effect),
+        "effect_square": fixed(effect**2), "noise": fixed(np.full(size, 0.0025)), "noisy": ones,
+        "causes": 0 * ones, "inhibitors": 0 * ones,
+    }  # fmt: skip
+    labels = {
+        "label": ["y"] * 30, "window": [0] * 30, "group": rng.integers(0, 64, 30), "sequences": [1] * 30,
+        "probability": fixed(np.full(30, 0.9)), "untrusted": [0] * 30, "seen": [1] * 30,
+    }  # fmt: skip
+    looks = look_evidence(pa.array(["y", "y"]), pa.array(["A", CONTROL]), [3, 4], [32, 28])
+    empty = empty_evidence()
+    counted = FleetEvidence(
+        _sum("pairs", [pa.table(pairs, schema=empty.pairs.schema)]),
+        empty.cells,
+        _sum("labels", [pa.table(labels, schema=empty.labels.schema)]),
+    )
+    return merge([counted, looks])
+
+
+def population(evidence: FleetEvidence, name: str = "run") -> Population:
+    table = boundaries(evidence)
+    info = {"inputs": [name], "sequences": 30}
+    return Population(info, evidence, table, label_table(evidence, table), fit_prior(evidence), rules={"y": "A & !B"})
+
+
+def test_everything_comes_back(tmp_path: Path) -> None:
+    whole = population(shard(0))
+    write_population(tmp_path / "p", whole)
+    assert read_statistics(tmp_path / "p") == whole.evidence
+    assert read_part(tmp_path / "p", "boundaries.parquet").equals(whole.boundaries)
+    (row,) = read_part(tmp_path / "p", "labels.parquet").to_pylist()
+    assert row["causes"] == ["A"]
+    assert (row["sequences"], row["seen_in_training"]) == (30, 30)
+    assert row["probability"] == pytest.approx(0.9, abs=1e-6)
+    assert read_info(tmp_path / "p")["inputs"] == ["run"]
+    assert read_prior(tmp_path / "p").rules is not None
+    assert json.loads((tmp_path / "p" / "rules.json").read_text()) == {"y": "A & !B"}
+    with pytest.raises(UsageError, match="exists already"):
+        write_population(tmp_path / "p", whole)
+
+
+def test_populations_of_shards_merge_into_the_population_of_all(tmp_path: Path) -> None:
+    for k in range(3):
+        write_population(tmp_path / f"p{k}", population(shard(k), f"run {k}"))
+    folders = [tmp_path / f"p{k}" for k in range(3)]
+    assert split_inputs(folders) == ([], folders)
+    merged = assemble([], AssemblyConfig(), populations=folders[::-1])
+    once = merge(shard(k) for k in range(3))
+    assert merged.evidence == once
+    assert merged.boundaries.drop_columns("rate").equals(boundaries(once).drop_columns("rate"))
+    assert merged.info["inputs"] == ["run 0", "run 1", "run 2"]
+    assert merged.prior is not None
+    with pytest.raises(UsageError, match="twice"):
+        assemble([], AssemblyConfig(), populations=[folders[0], folders[0]])
+
+
+def test_candidates_for_rules_are_what_the_fleet_found() -> None:
+    whole = population(shard(1))
+    assert candidates_by_label(whole.boundaries, None) == {"y": ["A"]}
+
+
+def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
+    write_population(tmp_path / "p", population(shard(0)))
+    (tmp_path / "p" / "statistics" / "pairs.parquet").write_bytes(b"x")
+    with pytest.raises(FolderError, match=r"pairs\.parquet"):
+        read_statistics(tmp_path / "p")
+    info = read_json(tmp_path / "p" / "population.json")
+    (tmp_path / "p" / "population.json").write_text(json.dumps({**info, "format_version": 99}))
+    with pytest.raises(FolderError, match="newer"):
+        read_info(tmp_path / "p")
+
+
+def test_settings_that_cannot_be_are_refused() -> None:
+    with pytest.raises(UsageError, match="window"):
+        AssemblyConfig(window_days=0)
+    with pytest.raises(UsageError, match="looks"):
+        AssemblyConfig(looks_per_label=-1)
+    with pytest.raises(UsageError, match="at least one"):
+        assemble([], AssemblyConfig())

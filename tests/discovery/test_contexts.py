@@ -19,11 +19,11 @@ from oscar_causal.discovery.contexts import (
     draw,
     present_types,
     replace_types,
-    shuffle_ties,
     tie_groups,
     truncate_law,
     without_types,
 )
+from oscar_causal.discovery.device_contexts import shuffle_ties
 
 
 def law_of(rng: np.random.Generator, rows: int, types: int) -> torch.Tensor:
@@ -174,8 +174,9 @@ def test_tied_events_are_shuffled_uniformly_and_the_others_stay() -> None:
     times = np.array([0.0, 1.0, 1.0, 1.0, 2.0, 3.0, 3.0])
     groups = tie_groups(times)
     assert groups.tolist() == [0, 1, 1, 1, 2, 3, 3]
-    contexts = np.tile(np.arange(7) + SPECIAL_IDS, (12_000, 1))
-    shuffled = shuffle_ties(contexts, groups, Stream(0, "s", "tie").uniforms(12_000, 7)) - SPECIAL_IDS
+    contexts = torch.arange(7).expand(12_000, -1)
+    uniforms = torch.as_tensor(Stream(0, "s", "tie").uniforms(12_000, 7))
+    shuffled = shuffle_ties(contexts, torch.as_tensor(groups), uniforms).numpy()
     assert (shuffled[:, [0, 4]] == [0, 4]).all()
     seen = Counter(map(tuple, shuffled[:, [1, 2, 3, 5, 6]].tolist()))
     orders = [(*a, *b) for a in itertools.permutations([1, 2, 3]) for b in itertools.permutations([5, 6])]

@@ -15,7 +15,7 @@ from oscar_causal.data.sequences import from_records
 from oscar_causal.data.subjects import pack_subjects
 from oscar_causal.discovery import fused
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.cells import CELLS, FIRST, LOOKED, RESPONSES
+from oscar_causal.discovery.cells import CELLS, FIRST, LOOKED, READ_CELLS, RESPONSES, STANDS_BY, TAKES_PART
 from oscar_causal.discovery.evidence import (
     CONTROL,
     FOLDS,
@@ -122,7 +122,7 @@ def test_a_subject_is_left_out_of_its_own_prior() -> None:
 
 def test_classical_boundaries_raise_the_prior_and_are_flagged_where_they_saw_the_subject() -> None:
     packed = pack_subjects(pa.array(["car 1"]))
-    known = Classical("iamb", {"fault": frozenset({"e3"})}, {"fault": 500}, packed)
+    known = Classical("iamb", {"fault": ("e3",)}, {"fault": 500}, packed)
     prior = fit_prior(empty_evidence(), known)
     assert prior.rate("fault", "e3", 0) > 5 * prior.rate("fault", "e4", 0)
     assert prior.candidates("fault", ["e4", "e3"], 0) == ["e3"]
@@ -136,8 +136,44 @@ def test_classical_boundaries_raise_the_prior_and_are_flagged_where_they_saw_the
     assert replace(prior, classical=replace(known, subjects=None)).classical_saw("car 2")  # unknown counts as seen
 
 
+def test_an_order_that_does_not_hold_here_speaks_against_a_member(workshop: Any) -> None:
+    """e1 then e2 is the usual way; here e2 comes first, so both stand by."""
+    known = Classical("iamb", {"fault": ("e1 then e2", "e4", "e6 then e7")}, {"fault": 500}, None)
+    model = workshop.response(30, lambda present: np.where(present[:, [4]], 0.9, 0.1))
+    seen = prepare(model, workshop.contexts([2, 3, 1, 4, 6, 7]), sequence_id="s", seed=0, shuffle=False)
+    names = [model.vocabulary.name(int(t)) for t in seen.types]
+    words = known.words_here("fault", fused.event_index(seen, names))
+    assert words == {"e1": STANDS_BY, "e2": STANDS_BY, "e6": TAKES_PART, "e7": TAKES_PART}
+    prior = fit_prior(empty_evidence(), known)
+    (found,), _ = fused.explain(model, seen, np.array([0]), names, (prior, "car"), SETTINGS)
+    ratio = {item.event: item.log_ratio for item in found.evidence}
+    assert ratio["e1"] is not None
+    assert ratio["e6"] is not None
+    assert ratio["e1"] < ratio["e6"] - 2
+
+
+def test_controls_are_events_that_nothing_points_at(workshop: Any) -> None:
+    model = workshop.response(60, lambda present: np.where(present[:, [0]], 0.9, 0.1))
+    seen = prepare(model, workshop.contexts(list(range(20))), sequence_id="s", seed=0, shuffle=False)
+    names = [model.vocabulary.name(int(t)) for t in seen.types]
+    likely = [[f"e{k}" for k in range(16)]]  # more than can be looked at
+    measured = fused.measure(model, seen, np.array([0]), names, likely, SETTINGS, controls=3)
+    tested = {e.event for e in measured.labels[0].evidence if e.p_value is not None}
+    chosen = {names[int(t)] for t in measured.controls}
+    assert 0 < len(chosen) <= 3
+    assert not chosen & (tested | set(likely[0]))
+    assert measured.look.responses[-len(chosen) :, 0] == pytest.approx(np.zeros(len(chosen)), abs=1e-6)
+
+
+def test_controls_count_by_their_response_whatever_a_classical_boundary_says() -> None:
+    label, event = pa.array(["fault"] * 2), pa.array([CONTROL] * 2)
+    plain = fit_prior(look_evidence(label, event, [0, 1], [HIGH, HIGH + 4]))
+    worded = fit_prior(look_evidence(label, event, [0, 1], [HIGH + CELLS, HIGH + 4 + 2 * CELLS]))
+    assert (plain.log_ratios == worded.log_ratios).all()
+
+
 def test_the_flag_is_on_the_boundary(workshop: Any) -> None:
-    known = Classical("iamb", {"fault": frozenset({"e3"})}, {"fault": 500}, None)
+    known = Classical("iamb", {"fault": ("e3",)}, {"fault": 500}, None)
     model = workshop.response(30, lambda present: np.where(present[:, [3]], 0.9, 0.1))
     seen = prepare(model, workshop.contexts([1, 2, 3]), sequence_id="s", seed=0, shuffle=False)
     names = [model.vocabulary.name(int(t)) for t in seen.types]
@@ -148,7 +184,7 @@ def test_the_flag_is_on_the_boundary(workshop: Any) -> None:
 
 
 def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
-    known = Classical("iamb", {"fault": frozenset({"e3", "e0"})}, {"fault": 5}, None)
+    known = Classical("iamb", {"fault": ("e3", "e0")}, {"fault": 5}, None)
     prior = fit_prior(looks([("e0", 4, 1), ("e1", 0, 1), (CONTROL, 1, 1)]), known)
     write_prior(tmp_path, prior)
     again = read_prior(tmp_path)
@@ -157,7 +193,7 @@ def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
             assert again.rate("fault", event, fold) == prior.rate("fault", event, fold)
             assert again.rate("other", event, fold) == prior.rate("other", event, fold)
     assert (again.log_ratios == prior.log_ratios).all()
-    assert again.log_ratios.shape == (FOLDS, CELLS)
+    assert again.log_ratios.shape == (FOLDS, READ_CELLS)
     first = prior_digest(tmp_path)
     (tmp_path / "prior.json").write_text((tmp_path / "prior.json").read_text() + " ")
     assert prior_digest(tmp_path) != first

@@ -105,8 +105,22 @@ def test_a_larger_response_never_speaks_less_for_a_cause() -> None:
     rng = np.random.default_rng(1)
     cell = rng.integers(FIRST[LOOKED], CELLS, 400)
     found = fit(PairCells(rng.integers(0, 40, 400), cell, np.ones(400), np.zeros(40, np.int64), np.zeros(CELLS)))
-    rows = found.log_ratios[FIRST[LOOKED] :].reshape(-1, RESPONSES)
+    rows = found.log_ratios[FIRST[LOOKED] : CELLS].reshape(-1, RESPONSES)
     assert (np.diff(rows, axis=1) >= -1e-9).all()
+
+
+def test_what_a_classical_boundary_says_here_is_learnt_too() -> None:
+    """Causes take part in 95 %, others in 20 %; half of the looks at each of 40 pairs are at causes."""
+    rng = np.random.default_rng(4)
+    pair = np.repeat(np.arange(40), 40)
+    truth = rng.random(len(pair)) < 0.5
+    response = np.where(truth, rng.choice(RESPONSES, len(pair), p=CAUSE), rng.choice(RESPONSES, len(pair), p=NULL))
+    stands_by = rng.random(len(pair)) > np.where(truth, 0.95, 0.2)
+    cell = FIRST[LOOKED] + 2 * RESPONSES + response + CELLS * (1 + stands_by)
+    found = fit(PairCells(pair, cell, np.ones(len(pair)), np.full(40, 6), np.zeros(CELLS)))
+    plain, part, by = (found.log_ratios[k * CELLS + FIRST[LOOKED] + 2 * RESPONSES + 1] for k in range(3))
+    assert part - plain == pytest.approx(np.log(0.95 / 0.2), abs=0.4)
+    assert by - plain == pytest.approx(np.log(0.05 / 0.8), abs=0.8)
 
 
 def test_controls_set_the_null() -> None:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from oscar_causal.data.keyed import keyed_uniforms
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
+from oscar_causal.discovery.device_contexts import draw_on
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -28,6 +29,13 @@ class Stream:
     sequence_id: str
     purpose: str
 
+    @property
+    def key(self) -> tuple[int, int]:
+        """What the stream's numbers are a function of, beside row and column: two numbers of 64 bits."""
+        text = f"{self.seed}\0{self.purpose}\0{self.sequence_id}".encode()
+        first, second = np.frombuffer(hashlib.blake2b(text, digest_size=16).digest(), np.uint64)
+        return int(first), int(second)
+
     def uniforms(self, rows: int, columns: int, *, first_row: int = 0) -> Float64:
         """Uniforms in [0, 1): entry (n, i) depends on the stream, first_row + n and i alone.
 
@@ -35,10 +43,8 @@ class Stream:
         >>> bool((stream.uniforms(4, 3)[2:] == stream.uniforms(2, 3, first_row=2)).all())
         True
         """
-        text = f"{self.seed}\0{self.purpose}\0{self.sequence_id}".encode()
-        key = np.frombuffer(hashlib.blake2b(text, digest_size=16).digest(), np.uint64)
         numbers = np.arange(first_row, first_row + rows)[:, None]
-        return keyed_uniforms((int(key[0]), int(key[1])), numbers, np.arange(columns)[None, :])
+        return keyed_uniforms(self.key, numbers, np.arange(columns)[None, :])
 
 
 def present_types(event_ids: Int64) -> tuple[Int64, Int64]:
@@ -53,11 +59,12 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
     Where the given law leaves nothing else, every other event type is equally likely. Where all event types of the
     vocabulary are to be avoided, `unknown` is drawn: the one id that stands for none of them.
     """
-    allowed = torch.ones(law.shape[1], dtype=torch.float64, device=law.device)
-    allowed[:SPECIAL_IDS] = 0.0
-    allowed[torch.as_tensor(types, device=law.device)] = 0.0
-    if not bool(allowed.any()):
-        allowed[UNKNOWN_ID] = 1.0
+    possible = np.ones(law.shape[1])
+    possible[:SPECIAL_IDS] = 0.0
+    possible[types] = 0.0
+    if not possible.any():
+        possible[UNKNOWN_ID] = 1.0
+    allowed = torch.as_tensor(possible, device=law.device)  # made here: asking the device would make it wait
     left = law.double() * allowed  # (L, V)
     mass = left.sum(-1, keepdim=True)
     return torch.where(mass > 1e-9, left / mass.clamp(min=1e-300), allowed / allowed.sum())
@@ -65,10 +72,7 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
 
 def draw(law: Tensor, uniforms: Float64) -> Int64:
     """Inverse-distribution draws: law (L, V), uniforms (N, L) -> event ids (N, L)."""
-    cumulated = law.cumsum(-1)
-    wanted = torch.as_tensor(uniforms, device=law.device).T.contiguous() * cumulated[:, -1:]  # (L, N)
-    drawn = torch.searchsorted(cumulated, wanted, right=True).clamp(max=law.shape[1] - 1)
-    return drawn.T.cpu().numpy()
+    return draw_on(law, torch.as_tensor(uniforms, device=law.device)).cpu().numpy()
 
 
 def replace_types(event_ids: Int64, owner: Int64, masks: Bool, draws: Int64) -> Int64:
@@ -79,12 +83,6 @@ def replace_types(event_ids: Int64, owner: Int64, masks: Bool, draws: Int64) -> 
 def tie_groups(times: Float64) -> Int64:
     """Number of the timestamp of each position; positions with one number are tied."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(np.diff(times) > 0)])
-
-
-def shuffle_ties(contexts: Int64, groups: Int64, uniforms: Float64) -> Int64:
-    """Reorder events inside each timestamp at random: contexts and uniforms (N, L)."""
-    order = np.lexsort((uniforms, np.broadcast_to(groups, uniforms.shape)), axis=-1)
-    return np.take_along_axis(contexts, order, axis=1)
 
 
 def truncate_law(law: Tensor, *, top_k: int | None, top_p: float | None, temperature: float) -> Tensor:

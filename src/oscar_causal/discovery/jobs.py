@@ -35,6 +35,13 @@ class Job:
     """Further models, whose agreement is recorded."""
     tokens_per_pass: int | None = None
     """Where memory is short; None = as many as the device takes well."""
+    bf16: bool = False
+    """On a GPU: blocks of the label density in bfloat16."""
+
+    @property
+    def precision(self) -> str:
+        """Of the label density; the replacement law is never made in bfloat16."""
+        return ("bf16" if self.bf16 else "tf32") if self.device.startswith("cuda") else "float32"
 
 
 def prepare_run(
@@ -70,7 +77,7 @@ def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:
         "estimand": config.estimand,
         "config": config.to_json(),
         "seed": config.seed,
-        "precision": "tf32" if job.device.startswith("cuda") else "float32",
+        "precision": job.precision,
         "tokens_per_pass": job.tokens_per_pass,
         "dataset": {"path": job.dataset, "digest": read_info(job.dataset).get("digest")},
         "model": {"path": job.model, "digest": model_digest(job.model)},

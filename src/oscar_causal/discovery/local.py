@@ -54,6 +54,7 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     device: str = "cpu",
     also: Sequence[Path | str] = (),
     memory: float | None = None,
+    precision: str | None = None,
     resume: bool = False,
     force: bool = False,
     on_begin: OnBegin | None = None,
@@ -65,14 +66,18 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     torchrun each process takes its share of the shards and the first one finishes the folder. `device` is cpu or cuda;
     with `ray` also auto: the GPUs of the cluster if it has any. `also`: further model folders, whose agreement with
     each verdict is recorded. `memory`: most GiB for all processes of this machine (default: a share of what is free).
+    `precision` of the label density on a GPU: tf32 (default) or bf16.
     `on_begin` is told the content of `run.json` before the work begins.
     """
     _check_engine(engine, workers, device)
+    if precision not in (None, "tf32", "bf16") or (precision is not None and device == "cpu"):
+        raise UsageError(f"--precision: expected tf32 or bf16, on a GPU, got {precision!r} on {device}")
     config = config or DiscoveryConfig()
     data = SequenceRows(dataset)
     chosen = np.arange(len(data)) if indices is None else np.asarray(indices, np.int64)
     begun, ranks = time.time(), join_ranks()
     job = Job(str(Path(model).resolve()), str(Path(dataset).resolve()), config, ranks.device(device), _resolved(also))
+    job = replace(job, bf16=precision == "bf16")
     if engine == "ray" and memory is None:
         memory = math.inf  # of the cluster's machines nothing is known here
     run, job, seen = prepare_run(job, out, chosen, memory=memory, processes=workers or 1, resume=resume)
@@ -140,6 +145,9 @@ class ShardExplainer:
         self.models, *self.also = (load_models(path, device=job.device) for path in (job.model, *job.also))
         for model in (model for models in (self.models, *self.also) for model in models.models):
             model.pieces.tokens = job.tokens_per_pass
+        if job.device.startswith("cuda"):
+            dtype = torch.bfloat16 if job.bf16 else torch.float32
+            self.models, *self.also = (models.compiled(dtype) for models in (self.models, *self.also))
         self.data, self.config = SequenceRows(job.dataset), job.config
         borrowed = job.config.replacement in ("marginal", "donors")
         self.background = read_dataset(job.dataset) if borrowed else None

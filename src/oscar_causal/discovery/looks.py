@@ -43,10 +43,11 @@ def plan_looks(rows: int) -> tuple[Look, ...]:
     """Looks after a quarter, a half and all of the contexts; later looks may spend more. Few contexts: fewer looks.
 
     >>> [(look.rows, round(look.weight, 2)) for look in plan_looks(40)]
-    [(20, 0.33), (40, 0.67)]
+    [(20, 0.2), (40, 0.8)]
     """
     at = [n for n in (rows // 4, rows // 2) if n >= FEWEST_ROWS] + [rows]
-    shares = np.arange(1, len(at) + 1) / sum(range(1, len(at) + 1))
+    squares = np.arange(1, len(at) + 1) ** 2
+    shares = squares / squares.sum()
     return tuple(Look(n, float(share)) for n, share in zip(at, shares, strict=True))
 
 

@@ -1,4 +1,4 @@
-"""`discover`: boundaries for every sequence of a dataset, one sequence at a time, so that none can touch another."""
+"""`discover`: boundaries for every sequence of a dataset; none can touch another, also where a GPU takes many."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
 from oscar_causal.density.interface import Contexts, LabelDensity
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.asking import ask
+from oscar_causal.discovery.batched import are_fast, by_length, explain_together
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Int64
 from oscar_causal.discovery.doubt import borderline_flags, with_agreement
@@ -24,6 +25,8 @@ from oscar_causal.discovery.sources import with_replacement
 
 __all__ = ["ESTIMATORS", "DiscoveryConfig", "discover", "explain_sequence"]
 
+WINDOW = 512
+"""Sequences whose results are waited for together where a model takes many at once."""
 OnProgress = Callable[[int, int], None]
 
 
@@ -49,11 +52,33 @@ def discover(
     opened = [_open(part, dataset, config, background) for part in (model, *also)]
     chosen = np.arange(len(dataset)) if indices is None else np.asarray(indices, np.int64)
     fixed = _wanted_labels(config, model.vocabulary)
-    for done, index in enumerate(chosen):
-        found = explain_sequence(model, dataset, opened[0][1], int(index), config, fixed, density=opened[0][2])
-        yield _agreed(found, opened[1:], dataset, int(index), config) if also else found
+
+    def explain(opened: list[Opened], index: int) -> list[Boundary]:
+        found = explain_sequence(opened[0][0], dataset, opened[0][1], index, config, fixed, density=opened[0][2])
+        return _agreed(found, opened[1:], dataset, index, config) if also else found
+
+    together = config.replacement == "model" and are_fast((model, *also))
+    explained = _together(explain, opened, dataset, chosen) if together else (explain(opened, int(k)) for k in chosen)
+    for done, found in enumerate(explained):
+        yield found
         if on_progress is not None:
             on_progress(done + 1, len(chosen))
+
+
+def _together(
+    explain: Callable[[list[Opened], int], list[Boundary]], opened: list[Opened], dataset: Dataset, chosen: Int64
+) -> Iterator[list[Boundary]]:
+    """Window by window: those of one length share the model's launches."""
+
+    def meet(models: Sequence[Any], index: int) -> list[Boundary]:
+        return explain([(met, encoded, met) for met, (_, encoded, _) in zip(models, opened, strict=True)], index)
+
+    models = [model for model, _, _ in opened]
+    for begin in range(0, len(chosen), WINDOW):
+        window = chosen[begin : begin + WINDOW]
+        order = by_length(dataset.lengths[window].tolist())
+        found = explain_together(meet, models, [int(window[k]) for k in order])
+        yield from (boundaries for _, boundaries in sorted(zip(order, found, strict=True), key=lambda item: item[0]))
 
 
 Opened = tuple[Any, Encoded, Any]

@@ -214,7 +214,11 @@ def read_table(folder: Path | str, name: str) -> pa.Table:
         raise UsageError(f"results: expected one of {', '.join(_TABLES)}, got {name!r}")
     if not (Path(folder) / name).is_dir():
         raise FolderError(f"{folder}: expected a results folder with {name}/, found none")
-    parts = [*_parts(Path(folder) / name), _TABLES[name].empty_table()]
+    schema = _TABLES[name]
+    parts = [
+        part.select([column for column in part.column_names if column in schema.names])
+        for part in _parts(Path(folder) / name)
+    ] + [schema.empty_table()]
     try:
         return pa.concat_tables(parts, promote_options="default")
     except pa.ArrowException as error:
@@ -274,15 +278,17 @@ def shard_files(boundaries: Iterable[Boundary]) -> dict[str, bytes]:
 def _parts(folder: Path) -> Iterator[pa.Table]:
     for path in sorted(folder.glob("part-*.parquet")):
         try:
-            yield pq.read_table(path, page_checksum_verification=True)
-        except (pa.ArrowException, OSError) as error:
+            table = pq.read_table(path, page_checksum_verification=True)
+            table.validate(full=True)
+            yield table
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise FolderError(f"{path}: damaged or no Parquet file") from error
 
 
 def _is_whole(path: Path, schema: pa.Schema) -> bool:
     try:
         return bool(pq.read_table(path, page_checksum_verification=True).schema.equals(schema))
-    except (pa.ArrowException, OSError):
+    except (pa.ArrowException, OSError, UnicodeDecodeError):
         return False
 
 

@@ -20,6 +20,9 @@ MAX_CONDITIONING = 8
 """At most this many other events are held fixed while one is tested."""
 STRONG = 2.2
 """An event is held fixed when its standardised association with the outcome exceeds this."""
+SIDES = ((1, 0.75), (-1, 0.25))
+"""Sides of a test (1: keeping the event raises P, -1: it lowers P) and their shares of the error: mostly causes are
+asked for."""
 FLAT = 1e-7
 """Rows whose outcomes spread less than this (root of the sum of squares) agree: what is left is rounding."""
 
@@ -63,25 +66,31 @@ def column_test(
     columns (for causes that are needed together); over those that replace one other column and keep the other leading
     ones (for causes that stand in for each other). `uniforms` (R, N) are the redraws; p = (1 + number as large) /
     (R + 1) >= 1 / (R + 1). With `delta` > 0 the null is an effect of at most delta either way, the same in all
-    contexts: delta is taken off the kept rows, each side is tested on its own, and the smaller p counts twice.
+    contexts: delta is taken off the kept rows, and each side is tested on its own with its share of the error
+    (`SIDES`).
     """
-    sides = (0,) if delta == 0 else (1, -1)
+    sides = ((0, 1.0),) if delta == 0 else SIDES
     results = np.ones((3, masks.shape[1]))
+    redraws = {rate: rate - (rate > uniforms.T) for rate in set(rates.tolist())}  # (N, R) each; most columns share one
     for t in range(masks.shape[1]):
-        found = [
-            _one_column(outcome - side * delta * (1 - masks[:, t]), masks, rates, uniforms, t, side) for side in sides
-        ]
+        redrawn = redraws[float(rates[t])]
+        found = []
+        for side, share in sides:
+            shifted = outcome - side * delta * (1 - masks[:, t])
+            p, score, rows = _one_column(shifted, masks, rates, redrawn, t, side)
+            found.append((min(1.0, p / share), score, rows))
         p, score, rows = min(found, key=lambda item: (item[0], -item[1]))
-        results[:, t] = min(1.0, p * len(sides)), score, _gap(outcome[rows], masks[rows, t])
+        results[:, t] = p, score, _gap(outcome[rows], masks[rows, t])
     return ColumnTest(*results)
 
 
 def _one_column(
-    outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64, t: int, side: int
+    outcome: Float64, masks: Float64, rates: Float64, redraws: Float64, t: int, side: int
 ) -> tuple[float, float, Bool]:
     """p-value, statistic and rows of column t; side 1: keeping raises, -1: keeping lowers, 0: either.
 
-    Rows are chosen by the outcome and the other columns alone: that makes the p-value exact.
+    `redraws` (N, R): the rate minus the column drawn afresh. Rows are chosen by the outcome and the other columns
+    alone: that makes the p-value exact.
     """
     rate, rest = float(rates[t]), np.delete(np.arange(masks.shape[1]), t)
     others = [int(rest[k]) for k in leading_columns(outcome, masks[:, rest], rates[rest])]
@@ -89,10 +98,10 @@ def _one_column(
     residual = _centred(outcome, parts)
     spread = _spread(residual) * np.sqrt(rate * (1 - rate))
     observed = _turned((rate - masks[:, t]) @ residual / spread, side)  # (S,)
-    redrawn = _turned((rate - (uniforms < rate)) @ residual / spread, side).max(1)  # (R,)
+    redrawn = _turned((residual / spread).T @ redraws, side).max(0)  # (R,)
     at = int(np.argmax(observed))
     reached = int((redrawn >= observed[at] - 1e-9).sum())
-    return (1 + reached) / (len(uniforms) + 1), float(observed[at]), parts[:, at] > 0
+    return (1 + reached) / (redraws.shape[1] + 1), float(observed[at]), parts[:, at] > 0
 
 
 def _turned(standard: Float64, side: int) -> Float64:

@@ -13,12 +13,11 @@ from oscar_causal.discovery.contexts import (
     Float64,
     Int64,
     Stream,
-    draw,
     present_types,
-    shuffle_ties,
     tie_groups,
     without_types,
 )
+from oscar_causal.discovery.device_contexts import draw_on, shuffle_ties, uniforms_on
 
 
 @dataclass(frozen=True)
@@ -75,15 +74,24 @@ def respond_at(
     model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
 ) -> Float64:
     """P(label) after the last event with the masked positions replaced: masks (N, L) -> (N, Y')."""
-    shape = (len(masks), len(subject.event_ids))
-    draws = draw(subject.law, Stream(subject.seed, subject.sequence_id, f"draw {purpose}").uniforms(*shape))
-    ids = np.where(masks, draws, subject.event_ids)
-    if shuffled and subject.ties is not None:
-        tie_stream = Stream(subject.seed, subject.sequence_id, f"tie {purpose}")
-        ids = shuffle_ties(ids, subject.ties, tie_stream.uniforms(*shape))
-    contexts = Contexts(torch.as_tensor(ids), subject.sequence.times, subject.sequence.channels)
-    probs = model.label_probs(contexts, torch.as_tensor(labels), torch.tensor([shape[1]]))  # (N, 1, Y')
+    ids = replaced_ids(subject, masks, purpose, shuffled=shuffled)
+    contexts = Contexts(ids, subject.sequence.times, subject.sequence.channels)
+    probs = model.label_probs(contexts, torch.as_tensor(labels), torch.tensor([ids.shape[1]]))  # (N, 1, Y')
     return probs[:, 0].double().cpu().numpy()
+
+
+def replaced_ids(subject: Subject, masks: Bool, purpose: str, *, shuffled: bool = True) -> torch.Tensor:
+    """The sequence with the masked positions (N, L) replaced and its ties shuffled: (N, L), where the law lives."""
+    device, (rows, length) = subject.law.device, masks.shape
+
+    def uniforms(what: str) -> torch.Tensor:
+        return uniforms_on(Stream(subject.seed, subject.sequence_id, f"{what} {purpose}"), rows, length, device)
+
+    observed = torch.as_tensor(subject.event_ids, device=device)
+    ids = torch.where(torch.as_tensor(masks, device=device), draw_on(subject.law, uniforms("draw")), observed)
+    if shuffled and subject.ties is not None:
+        ids = shuffle_ties(ids, torch.as_tensor(subject.ties, device=device), uniforms("tie"))
+    return ids
 
 
 def run_stage(

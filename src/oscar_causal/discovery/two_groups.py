@@ -1,0 +1,218 @@
+"""The two-groups model behind `fused`: each (sequence, label, event) either is a cause here or is not.
+
+    H(sequence, label, event) ~ Bernoulli(rate of the pair)           pair = (label, event)
+    rate of the pair          ~ Beta(k * m, k * (1 - m))              m = mean rate of the pair's class
+    log likelihood ratio      = log e(p) + log f1(response) / f0(response) + log g1(word) / g0(word)
+
+p: the p-value of the one-shot test; e(p) = 1 / (2 sqrt(p)) turns it into an e-value, whose mean is at most 1 when there
+is no effect, whatever it is otherwise: nothing to fit, nothing to overstate. f0: responses of control events, which
+nothing speaks for. f1: how causes answer, learnt by expectation-maximisation over the fleet without any truth; a larger
+response never speaks less for a cause. g1, g0: how often the order, window or count that a classical boundary asks for
+holds where the event is a cause, and where it is not, learnt likewise. Only counts of (pair, cell) enter.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import isotonic_regression
+
+from oscar_causal.discovery.cells import (
+    CELLS,
+    P_VALUE_EDGES,
+    RANGES,
+    RESPONSES,
+    is_looked,
+    is_tested,
+    p_value_bins,
+    ranges,
+    response_bins,
+)
+
+Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
+
+PRIOR_SEQUENCES = 2.0
+"""k: the class mean weighs as much as so many sequences of the pair."""
+SMOOTHING = 10.0
+"""Each table starts with so many imagined sequences per range of P(label), spread by the guesses below."""
+NULL_RESPONSES = np.array([0.9, 0.05, 0.03, 0.01, 0.01])
+CAUSE_RESPONSES = np.array([[0.6, 0.1, 0.1, 0.1, 0.1], [0.15, 0.1, 0.15, 0.25, 0.35], [0.1, 0.05, 0.1, 0.2, 0.55]])
+"""(RANGES, RESPONSES): where the model sees the label, taking a cause out mostly takes the label away.
+
+The first column, how often a cause does not answer at all (a stand-in was not found, the model errs), stays as it is: a
+silent cause and no cause look alike, so looks cannot tell."""
+CAUSE_WORDS, NULL_WORDS = np.array([0.9, 0.1]), np.array([0.3, 0.7])
+"""Takes part, stands by."""
+LARGEST_LOG_RATIO = 7.0
+"""No cell moves the odds by more than exp(7), about 1,000: tables fitted to finite fleets know no certainty."""
+CLASSES = tuple(
+    f"{classical}, {pooled}, {label} label"
+    for classical in ("no classical boundary", "classical member", "no classical member")
+    for pooled in ("pooled effect unclear", "pooled effect")
+    for label in ("common", "rare")
+)
+"""What other sources say of a pair: the classical boundary, the pooled interventions, how often the label is met."""
+RARE = 100
+"""Labels with fewer sequences are rare."""
+FIRST_MEANS = np.repeat([0.05, 0.5, 0.3, 0.7, 0.02, 0.4], 2)
+MAX_ROUNDS = 100
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class PairCells:
+    """Counts of cells: row r says that pair `pair[r]` was met `count[r]` times in cell `cell[r]` (words included)."""
+
+    pair: Int64
+    cell: Int64
+    count: Float64
+    classes: Int64
+    """(pairs,) index into `CLASSES`."""
+    controls: Float64
+    """(CELLS,) how often looks at control events fell into each cell."""
+
+
+@dataclass(frozen=True)
+class TwoGroups:
+    """A fitted model."""
+
+    log_ratios: Float64
+    """(READ_CELLS,) log of P(cell | cause) / P(cell | no cause)."""
+    class_means: Float64
+    """(classes,) rate of a pair of which nothing else is known."""
+    rates: Float64
+    """(pairs,) posterior mean of the rate of each pair."""
+
+
+def fit(cells: PairCells) -> TwoGroups:
+    """Fit the responses of causes, the class means and the pairs' rates.
+
+    >>> pair, cell = np.repeat([0, 1], 50), np.repeat([32, 28], 50)  # large and no response
+    >>> found = fit(PairCells(pair, cell, np.ones(100), np.zeros(2, np.int64), np.zeros(CELLS)))
+    >>> bool(found.rates[0] > 0.9 and found.rates[1] < 0.1)
+    True
+    """
+    plain = cells.cell % CELLS
+    pairs, met = len(cells.classes), _by_response(_sums(plain, cells.count, CELLS))
+    null = null_responses(cells.controls)
+    sequences = _sums(cells.pair, cells.count, pairs)
+    means, rates = FIRST_MEANS.copy(), FIRST_MEANS[cells.classes]
+    ratios = with_words(_log_ratios(CAUSE_RESPONSES, null, met), CAUSE_WORDS, NULL_WORDS)
+    weights = np.zeros(len(cells.pair))
+    for _ in range(MAX_ROUNDS):
+        updated = posterior(log_odds(rates)[cells.pair], ratios[cells.cell])
+        change = float(np.abs(updated - weights).max(initial=0.0))
+        weights = updated
+        hits = _sums(cells.pair, cells.count * weights, pairs)
+        rates = (PRIOR_SEQUENCES * means[cells.classes] + hits) / (PRIOR_SEQUENCES + sequences)
+        means = _class_means(rates, cells.classes)
+        causes = _by_response(_sums(plain, cells.count * weights, CELLS))
+        words = (_words(cells, weights, CAUSE_WORDS), _words(cells, 1 - weights, NULL_WORDS))
+        ratios = with_words(_log_ratios(_cause_responses(causes), null, met), *words)
+        if change < TOLERANCE:
+            break
+    return TwoGroups(ratios, means, rates)
+
+
+def posterior(prior_log_odds: Float64, log_ratio: Float64) -> Float64:
+    """P(cause | prior, cell) = logistic(prior log odds + log likelihood ratio).
+
+    >>> float(posterior(np.array([0.0]), np.array([0.0]))[0])
+    0.5
+    """
+    value: Float64 = 1 / (1 + np.exp(-(prior_log_odds + log_ratio)))
+    return value
+
+
+def log_odds(rates: Float64) -> Float64:
+    """log(rate / (1 - rate)), rates kept a millionth away from 0 and 1."""
+    clipped = np.clip(rates, 1e-6, 1 - 1e-6)
+    odds: Float64 = np.log(clipped / (1 - clipped))
+    return odds
+
+
+def posterior_q_values(posteriors: Float64) -> Float64:
+    """For each event the expected share of non-causes among the events at least as probable (posterior FDR).
+
+    >>> posterior_q_values(np.array([0.9, 1.0, 0.5])).round(3).tolist()
+    [0.05, 0.0, 0.2]
+    """
+    order = np.argsort(-posteriors, kind="stable")
+    running = np.cumsum(1 - posteriors[order]) / np.arange(1, len(order) + 1)
+    q = np.empty_like(posteriors)
+    q[order] = running
+    return q
+
+
+def e_values() -> Float64:
+    """Mean of e(p) = 1 / (2 sqrt(p)) over each bin of p-values, weakest evidence first: (P_VALUES,).
+
+    >>> e_values().round(1).tolist()
+    [0.6, 1.0, 2.1, 4.4, 9.8, 31.6]
+    """
+    upper, lower = np.array((1.0, *P_VALUE_EDGES)), np.array((*P_VALUE_EDGES, 0.0))
+    values: Float64 = (np.sqrt(upper) - np.sqrt(lower)) / (upper - lower)
+    return values
+
+
+def null_responses(controls: Float64) -> Float64:
+    """f0: share of each response among control events, by range of P(label): (RANGES, RESPONSES)."""
+    return _shares(_by_response(controls), np.broadcast_to(NULL_RESPONSES, (RANGES, RESPONSES)))
+
+
+def _shares(counts: Float64, guess: Float64) -> Float64:
+    shares: Float64 = (counts + SMOOTHING * guess) / (counts.sum(1, keepdims=True) + SMOOTHING)
+    return shares
+
+
+def _cause_responses(counts: Float64) -> Float64:
+    """f1: learnt shares of the answers, the share of silent causes being given."""
+    silent = CAUSE_RESPONSES[:, :1]
+    answers = _shares(counts[:, 1:], CAUSE_RESPONSES[:, 1:] / (1 - silent))
+    return np.concatenate([silent, (1 - silent) * answers], axis=1)
+
+
+def _words(cells: PairCells, weights: Float64, guess: Float64) -> Float64:
+    """Share of each word of the classical boundary, among rows on which it has one: (2,)."""
+    met = _sums(cells.cell // CELLS, cells.count * weights, 3)[1:]
+    return _shares(met[None], guess[None]).ravel()
+
+
+def with_words(ratios: Float64, cause: Float64, null: Float64) -> Float64:
+    """The ratios of plain cells for cells without a word, for those that take part, and for those that stand by."""
+    word = np.log(cause) - np.log(null)
+    every = np.concatenate([ratios, ratios + word[0], ratios + word[1]])
+    clipped: Float64 = np.clip(every, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    return clipped
+
+
+def _by_response(counts: Float64) -> Float64:
+    """Counts of cells with a response, added up by range and response: (RANGES, RESPONSES)."""
+    sums, looks = np.zeros((RANGES, RESPONSES)), is_looked()
+    np.add.at(sums, (ranges()[looks], response_bins()[looks]), counts[looks])
+    return sums
+
+
+def _log_ratios(cause: Float64, null: Float64, met: Float64) -> Float64:
+    """Log likelihood ratio of every cell; that of the response rises with it (weights: how often it was met)."""
+    by_response = np.log(cause) - np.log(null)
+    for row, weight in zip(by_response, met, strict=True):
+        row[:] = isotonic_regression(row, weights=weight + 1.0).x
+    ratios = np.where(is_tested(), np.log(e_values())[p_value_bins()], 0.0)
+    ratios += np.where(is_looked(), by_response[ranges(), response_bins()], 0.0)
+    clipped: Float64 = np.clip(ratios, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
+    return clipped
+
+
+def _sums(index: Int64, values: Float64, size: int) -> Float64:
+    return np.bincount(index, values, size).astype(np.float64)
+
+
+def _class_means(rates: Float64, classes: Int64) -> Float64:
+    """Mean rate of the pairs of each class; the first guess counts as one more pair."""
+    number = np.bincount(classes, minlength=len(CLASSES))
+    means: Float64 = (np.bincount(classes, rates, len(CLASSES)) + FIRST_MEANS) / (number + 1)
+    return means

@@ -1,0 +1,83 @@
+"""`oscar population` and `oscar discover --population` through the command, on a very small fleet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+Oscar = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("population")
+
+
+@pytest.fixture
+def fleet(oscar: Oscar, work: Path) -> Path:
+    """A fleet, a model that has hardly learnt anything, results, and a population of them."""
+    if not (work / "demo").exists():
+        words = f"demo --out {work}/demo --sequences 300 --steps 3 --contexts 40 --explain 25 --json"
+        assert oscar(*words.split()).code == 0
+        baseline = oscar("baseline", "iamb", work / "demo/fleet", "--out", work / "iamb", "--workers", "1", "--json")
+        assert baseline.code == 0, baseline.err
+        places = ["--dataset", work / "demo/fleet", "--model", work / "demo/model"]
+        options = ["--classical", work / "iamb", "--looks", "2", "--contexts", "40", "--window", "180"]
+        made = oscar(
+            "population", work / "demo/intervention", "--out", work / "p", *places, *options, "--no-rules", "--json"
+        )
+        assert made.code == 0, made.err
+        (work / "made.json").write_text(made.out)
+    return work
+
+
+def test_the_summary_and_the_files_agree(fleet: Path) -> None:
+    summary = json.loads((fleet / "made.json").read_text())
+    rows = pq.read_table(fleet / "p" / "boundaries.parquet").to_pylist()
+    assert summary["pairs"] == len(rows)
+    assert summary["prior"] is True
+    assert summary["cause"] == sum(row["verdict"] == "cause" for row in rows)
+    assert {row["classical"] for row in rows} <= {True, False, None}
+    assert (fleet / "p" / "drift.parquet").exists()
+
+
+def test_discover_with_the_population_tells_every_source(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
+    words = [fleet / "demo/model", fleet / "demo/fleet", "--out", tmp_path / "r", "--held-out", "--contexts", "40"]
+    found = oscar("discover", *words, "--population", fleet / "p", "--json")
+    assert found.code == 0, found.err
+    run = json.loads((tmp_path / "r" / "run.json").read_text())
+    assert run["estimator"] == "fused"
+    assert run["config"]["fused"]["digest"]
+    rows = pq.read_table(tmp_path / "r" / "evidence").to_pylist()
+    judged = [row for row in rows if row["posterior"] is not None]
+    assert judged
+    assert all(0 <= row["posterior"] <= 1 and 0 < row["prior"] < 1 for row in judged)
+    flags = pq.read_table(tmp_path / "r" / "verdicts")["flags"].to_pylist()
+    assert all("classical boundary learnt with this subject" in some for some in flags)  # learnt from the whole fleet
+
+
+def test_explain_with_the_population(oscar: Oscar, fleet: Path) -> None:
+    words = [fleet / "demo/model", "s0000000", "--dataset", fleet / "demo/fleet", "--population", fleet / "p"]
+    told = oscar("explain", *words, "--contexts", "40", "--json")
+    assert told.code == 0, told.err
+
+
+def test_mistakes_are_one_line(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
+    model, data, out = fleet / "demo/model", fleet / "demo/fleet", tmp_path / "out"
+    oscar("population", data, "--out", out).refused("run.json")
+    oscar("population", fleet / "demo/intervention", "--out", fleet / "p").refused("exists already")
+    results = fleet / "demo/intervention"
+    twice = ["population", results, results, "--dataset", data, "--model", model, "--no-rules"]
+    oscar(*twice, "--looks", "0", "--out", out).refused("twice")
+    oscar("discover", model, data, "--out", out, "--population", data).refused("prior.json")
+    oscar("discover", model, data, "--out", out, "--estimator", "fused").refused("population")
+    oscar("discover", model, data, "--out", out, "--estimator", "prefix", "--population", fleet / "p").refused("fused")
+    oscar("population", results, "--dataset", data, "--model", model, "--out", out, "--alpha", "2").refused("alpha")
+    oscar("population", fleet / "iamb", "--dataset", data, "--out", out).refused("iamb")
+    oscar("population", fleet / "p", "--out", out, "--no-rules").refused("windows")
+    assert not out.exists()

@@ -52,7 +52,7 @@ from oscar_causal.graph.assembling import raising_features
 from oscar_causal.graph.calibration import calibrate, choose_sequences
 from oscar_causal.graph.population import boundaries as fleet_boundaries
 from oscar_causal.graph.population_folder import candidates_by_label
-from oscar_causal.graph.rule_recovery import recover_rules
+from oscar_causal.graph.rule_recovery import RuleRecoveryConfig, recover_rules
 
 DECOY = {"temporal_labels": 0.95, "decoys": 0.9, "redundant_causes": 0.05, "near_misses": 0.7, "sequences": 12_000}
 """The demo fleet made like `temporal`: routes, order, windows, counts, and the other routes standing by."""
@@ -302,7 +302,7 @@ def _recovered(model: Any, training: Dataset, evidence: FleetEvidence, folder: P
     prior = read_prior(folder)
     table = fleet_boundaries(evidence, rates=lambda label, event: prior.rate(label, event, 0))
     mined = training.take(np.arange(min(len(training), 20_000)))
-    proposals = recover_rules(model, mined, candidates_by_label(table, prior))
+    proposals = recover_rules(model, mined, candidates_by_label(table, prior), RuleRecoveryConfig(seed=1000))
     names = {name: k for k, name in enumerate(data.event_names)}
     index = EventIndex(data.events.offsets, data.events.ids, data.times, names)
     found = {}

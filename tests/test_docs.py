@@ -1,37 +1,53 @@
-"""The documentation runs: Python blocks are executed, every command line names verbs and options that exist."""
+"""The documentation runs: Python blocks are executed, command lines are parsed by the command itself, names exist."""
 
 from __future__ import annotations
 
+import ast
+import json
 import re
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import typer
 
 import oscar_causal
 from oscar_causal import cli
 from oscar_causal.data.synthetic import preset, write_fleet
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LANGUAGES = {"sh", "python", "json", "text"}
+PUBLIC = sorted(oscar_causal._PUBLIC)
 
 
-def blocks(language: str) -> Iterator[Any]:
-    for page in PAGES:
-        for number, found in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8"))):
-            if found.group(1) == language:
-                yield pytest.param(found.group(2), id=f"{page.name}-{number}")
+class Block(NamedTuple):
+    """A fenced block of a page."""
+
+    page: str
+    language: str
+    text: str
 
 
-def commands() -> Iterator[list[str]]:
-    for block in blocks("sh"):
-        for line in block.values[0].splitlines():
-            words = shlex.split(line, comments=True)
-            if words[:1] == ["oscar"]:
-                yield words[1:]
+def blocks(page: Path) -> list[Block]:
+    name = page.relative_to(ROOT).as_posix()
+    found = BLOCK.finditer(page.read_text(encoding="utf-8"))
+    return [Block(name, match.group(1) or "sh", match.group(2)) for match in found]
+
+
+BLOCKS = [block for page in PAGES for block in blocks(page)]
+
+
+def commands(program: str) -> Iterator[Any]:
+    """The words after `program` of each such line in a shell block."""
+    for block in BLOCKS:
+        for line in block.text.replace("\\\n", " ").splitlines() if block.language == "sh" else ():
+            words = shlex.split(line.replace("…", "..."), comments=True)
+            if words[:1] == [program]:
+                yield pytest.param(words[1:], id=f"{block.page}: {' '.join(words[1:])}")
 
 
 @pytest.fixture(scope="module")
@@ -42,34 +58,95 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_python_blocks_run(page: Path, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(scope="module")
+def command() -> Any:
+    return typer.main.get_command(cli.build_app())
+
+
+def test_blocks_are_in_languages_that_are_checked() -> None:
+    assert {block.language for block in BLOCKS} <= LANGUAGES
+
+
+@pytest.mark.parametrize("page", sorted({block.page for block in BLOCKS if block.language == "python"}))
+def test_python_blocks_run(page: str, workplace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The blocks of a page run one after the other, as a reader would type them."""
     monkeypatch.chdir(workplace)
     space = {"__name__": "documentation"}
-    for found in BLOCK.finditer(page.read_text(encoding="utf-8")):
-        if found.group(1) == "python":
-            exec(compile(found.group(2), page.name, "exec"), space)  # noqa: S102
+    for block in BLOCKS:
+        if (block.page, block.language) == (page, "python"):
+            exec(compile(block.text, page, "exec"), space)  # noqa: S102
 
 
-@pytest.mark.parametrize("words", list(commands()), ids=" ".join)
-def test_command_lines_name_what_exists(oscar: Callable[..., Any], words: list[str]) -> None:
-    assert words[0] in cli.VERBS
-    shown = oscar(words[0], "--help").out
-    for word in words[1:]:
-        if word.startswith("--"):
-            assert re.search(rf"{word}\b", shown), f"{word} is no option of {words[0]}"
+@pytest.mark.parametrize("block", [block for block in BLOCKS if block.language == "json"], ids=lambda block: block.page)
+def test_json_blocks_are_json(block: Block) -> None:
+    json.loads(block.text)
+
+
+@pytest.mark.parametrize("words", list(commands("oscar")))
+def test_command_lines_are_understood(command: Any, words: list[str]) -> None:
+    """By the parser of the command: verbs, options, their values and the number of arguments; nothing is run."""
+    if words[0].startswith("-"):
+        assert any(words[0] in option.opts for option in command.params)
+        return
+    command.commands[words[0]].make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize(
+    "words", [["train"], ["train", "d", "--out", "m", "--nonsense"], ["select", "d", "--last", "x"]]
+)
+def test_a_wrong_line_would_be_found(command: Any, words: list[str]) -> None:
+    with pytest.raises(cli._PARSER_ERROR):
+        command.commands[words[0]].make_context(words[0], words[1:])
+
+
+@pytest.mark.parametrize("words", list(commands("make")))
+def test_make_targets_exist(words: list[str]) -> None:
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    assert set(words) <= set(targets)
+
+
+def test_commands_named_in_sentences_exist() -> None:
+    for page in PAGES:
+        for verb in re.findall(r"`oscar ([a-z][\w-]*)", page.read_text(encoding="utf-8")):
+            assert verb in cli.VERBS, f"{page.name}: oscar {verb}"
 
 
 def test_links_between_pages_lead_somewhere() -> None:
     for page in PAGES:
-        for target in re.findall(r"\]\((?!http)([^)#]+)\)", page.read_text(encoding="utf-8")):
+        for target in re.findall(r"\]\((?!https?:)([^)#\s]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-@pytest.mark.parametrize("name", [name for name in oscar_causal.__all__ if name != "__version__"])
-def test_public_names_exist_and_are_documented(name: str) -> None:
-    assert getattr(oscar_causal, name).__doc__
+def test_every_page_is_in_the_navigation_of_the_site() -> None:
+    named = re.findall(r": (\S+\.(?:md|ipynb))$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = [page.relative_to(ROOT / "docs").as_posix() for page in PAGES if ROOT / "docs" in page.parents]
+    assert sorted(name for name in named if name.endswith(".md")) == [p for p in sorted(pages) if p[:8] != "results/"]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_names_have_documentation_and_an_example_that_runs(name: str) -> None:
+    """A doctest of its own, or use (import alone is none) in a block that `test_python_blocks_run` executes."""
+    text = getattr(oscar_causal, name).__doc__
+    assert text
+    assert ">>>" in text or name in USED
+
+
+def used_names() -> set[str]:
+    """Names loaded in Python blocks, as `name` or as an attribute."""
+    nodes = [node for block in BLOCKS if block.language == "python" for node in ast.walk(ast.parse(block.text))]
+    plain = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    return plain | {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+
+
+USED = used_names()
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    text = (ROOT / "docs" / "reference.md").read_text(encoding="utf-8")
+    listed = [line.removeprefix("::: ").rpartition(".") for line in text.splitlines() if line.startswith(":::")]
+    assert sorted(name for _, _, name in listed) == PUBLIC
+    for module, _, name in listed:
+        assert getattr(oscar_causal, name).__module__ == module
 
 
 def test_every_verb_is_in_the_readme_or_a_page() -> None:

@@ -34,6 +34,7 @@ _PUBLIC = {
     "load_models": "oscar_causal.density.folds",
     "check": "oscar_causal.density.checking",
     "discover": "oscar_causal.discovery.oneshot",
+    "discover_folder": "oscar_causal.discovery.local",
     "DiscoveryConfig": "oscar_causal.discovery.oneshot",
     "FusedConfig": "oscar_causal.discovery.fused",
     "InterventionConfig": "oscar_causal.discovery.intervention",

@@ -123,6 +123,14 @@ def test_what_a_classical_boundary_says_here_is_learnt_too() -> None:
     assert by - plain == pytest.approx(np.log(0.05 / 0.8), abs=0.8)
 
 
+def test_a_blind_model_neither_convicts_nor_acquits() -> None:
+    """P(label) < 0.2 throughout: hundreds of silent looks leave a pair at the mean of its class."""
+    cell = np.full(600, FIRST[LOOKED])
+    found = fit(PairCells(np.repeat([0, 1], 300), cell, np.ones(600), np.array([4, 10]), np.zeros(CELLS)))
+    assert found.rates[0] == pytest.approx(0.3, abs=0.02)
+    assert found.rates[1] == pytest.approx(0.4, abs=0.02)
+
+
 def test_controls_set_the_null() -> None:
     quiet = null_responses(np.zeros(CELLS))
     noisy = np.zeros(CELLS)

@@ -19,7 +19,6 @@ from typing import IO, Any
 
 from oscar_causal.errors import FolderError, UsageError
 
-
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 

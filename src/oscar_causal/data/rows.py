@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from oscar_causal.data.schema import conform
 from oscar_causal.data.sequences import Dataset, from_table, ragged_offsets
-from oscar_causal.data.stream import check_group, guarded, open_parquet, read_info, sequence_files
+from oscar_causal.data.stream import open_parquet, read_group, read_info, sequence_files
 from oscar_causal.errors import DataError, FolderError
 
 
 class SequenceRows:
-    """An open dataset folder. `take` reads the row groups that hold the chosen sequences and forgets all but the last two.
+    """An open dataset folder. `take` reads the row groups that hold the chosen sequences and keeps the last two.
 
     Made for row numbers that mostly rise; numbers in random order read a row group for nearly every one of them.
     """
@@ -61,8 +61,7 @@ class SequenceRows:
     def _read_group(self, index: int) -> pa.Table:
         file, group = self._groups[index]
         with open_parquet(file) as parquet:
-            check_group(file, parquet, group)
-            table = guarded(file, lambda: parquet.read_row_group(group))
+            table = read_group(file, parquet, group)
         try:
             return conform(table)
         except DataError as error:

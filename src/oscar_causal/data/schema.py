@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oscar_causal.errors import DataError
 
@@ -30,6 +31,9 @@ ROW_GROUP_EVENTS = 5_000_000
 """A row group is closed before it holds more events than this (one longer sequence has a group of its own)."""
 MAX_SECONDS = 1e15
 """Times end here (thirty million years): beyond it a float64 no longer tells one second from the next."""
+
+FIRST_START, LAST_START = -62_135_596_800_000_000, 253_402_300_799_999_999
+"""The years 1 to 9999 in microseconds from 1970: what Python's datetime can hold."""
 
 REQUIRED = ("sequence_id", "events", "times")
 RESERVED = ("sequence_id", "subject_id", "start", "events", "times", "static", "labels", "label_times")
@@ -95,16 +99,27 @@ def as_typed(column: pa.ChunkedArray | pa.Array, name: str) -> Any:
     value: Any = getattr(column.type, "value_type", None)
     encoded = pa.types.is_list(column.type) and pa.types.is_dictionary(value) and wanted == _STRING_LIST
     if column.type == wanted or (encoded and value.value_type == pa.string()):
-        return column
+        return _near(column, name)
     return _cast(column, name, wanted)
 
 
 def _cast(column: pa.ChunkedArray | pa.Array, name: str, wanted: pa.DataType) -> Any:
     try:
-        return column.cast(wanted)
+        return _near(column.cast(wanted), name)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise DataError(f"column {name!r}: expected {wanted}, got {column.type}: {reason}") from error
+
+
+def _near(column: Any, name: str) -> Any:
+    """The column; a start outside the years that calendars know is a DataError."""
+    if name == "start":
+        bounds = pc.min_max(column.cast(pa.int64()))
+        if bounds["min"].is_valid and not (
+            bounds["min"].as_py() >= FIRST_START and bounds["max"].as_py() <= LAST_START
+        ):
+            raise DataError("column 'start': expected moments in the years 1 to 9999")
+    return column
 
 
 def conform(batch: pa.RecordBatch | pa.Table) -> pa.Table:

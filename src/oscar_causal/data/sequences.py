@@ -16,11 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from oscar_causal.data.notebook import SHOWN_ROWS, html_table, short_list
 from oscar_causal.data.schema import REQUIRED, as_typed, channels_of, conform
-from oscar_causal.data.stream import guarded, open_parquet, read_info, row_groups, sequence_files
+from oscar_causal.data.stream import open_parquet, read_info, row_groups, sequence_files
 from oscar_causal.data.validate import check_sequences, list_offsets, one_array
 from oscar_causal.errors import DataError, FolderError
 
@@ -76,7 +75,12 @@ def ragged_positions(offsets: Int64, indices: Int64) -> Int64:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Sequences with outcomes. Made by `read_dataset`, `from_table` or `from_records`; never changed afterwards."""
+    """Sequences with outcomes. Made by `read_dataset`, `from_table` or `from_records`; never changed afterwards.
+
+    >>> cars = from_records([{"sequence_id": "car 1", "events": ["A", "B"], "times": [0, 7], "labels": ["fault"]}])
+    >>> len(cars), cars.events_of(0), cars.labels_of(0), cars.times.tolist()
+    (1, ['A', 'B'], ['fault'], [0.0, 7.0])
+    """
 
     sequence_ids: pa.Array
     subject_ids: pa.Array
@@ -191,7 +195,7 @@ def from_table(table: pa.Table, *, where: str = "sequences") -> Dataset:
     table = conform(table)
     check_sequences(table, where=where)
     columns = {name: one_array(table[name]) for name in table.column_names}
-    encoder = _Encoder(int(pc.sum(pc.list_value_length(table["events"])).as_py() or 0))
+    encoder = _Encoder()
     encoder.add(columns["events"], columns["labels"])
     return encoder.finish(columns, channels_of(table.schema), {}, None, columns.__getitem__)
 
@@ -218,7 +222,7 @@ def read_dataset(path: Path | str) -> Dataset:
     path = Path(path)
     info = read_info(path)
     files = sequence_files(path)
-    encoder = _Encoder(sum(_value_bound(file) for file in files))
+    encoder = _Encoder()
     heads: dict[str, list[pa.Array]] = {"sequence_id": [], "subject_id": [], "start": []}
     for batch in _stream(files, ["sequence_id", "subject_id", "start", "events", "labels"]):
         encoder.add(batch["events"], batch["labels"])
@@ -232,10 +236,10 @@ def read_dataset(path: Path | str) -> Dataset:
 
 
 class _Encoder:
-    """Turns names into ids while row groups stream by, into one array allocated beforehand."""
+    """Turns names into ids while row groups stream by, into one array that grows in place."""
 
-    def __init__(self, most_events: int) -> None:
-        self._ids = np.empty(most_events, np.int32)
+    def __init__(self) -> None:
+        self._ids = np.empty(0, np.int32)
         self._used = 0
         self._names: dict[str, int] = {}
         self._lengths: list[Int64] = []
@@ -249,6 +253,8 @@ class _Encoder:
 
     def add(self, events: pa.ListArray, labels: pa.ListArray) -> None:
         ids = _encode(events.flatten(), self._names)
+        if self._used + len(ids) > len(self._ids):
+            self._ids.resize(self._used + len(ids) + len(self._ids) // 4, refcheck=False)
         self._ids[self._used : self._used + len(ids)] = ids
         self._used += len(ids)
         self._lengths.append(np.diff(list_offsets(events)))
@@ -266,7 +272,8 @@ class _Encoder:
     ) -> Dataset:
         event_names, event_map = _sorted_names(self._names)
         label_names, label_map = _sorted_names(self._label_names)
-        ids = self._ids[: self._used]
+        self._ids.resize(self._used, refcheck=False)
+        ids = self._ids
         for begin in range(0, len(ids), 1 << 20):  # in pieces: numpy widens indices to 64 bits
             ids[begin : begin + (1 << 20)] = event_map[ids[begin : begin + (1 << 20)]]
         label_ids = np.concatenate(self._label_ids) if self._label_ids else np.empty(0, np.int32)
@@ -310,21 +317,6 @@ def _schema_of(file: Path) -> pa.Schema:
         return parquet.schema_arrow
 
 
-def _value_bound(file: Path) -> int:
-    """An upper bound of the number of events in a file, from its footer."""
-    with open_parquet(file) as parquet:
-        column = _leaf(parquet, "events")
-        meta = parquet.metadata
-        return sum(meta.row_group(group).column(column).num_values for group in range(meta.num_row_groups))
-
-
-def _leaf(parquet: pq.ParquetFile, name: str) -> int:
-    for index in range(len(parquet.schema)):
-        if parquet.schema.column(index).path.split(".")[0] == name:
-            return index
-    raise FolderError(f"{name!r}: expected this column, got {parquet.schema_arrow.names}")
-
-
 def _stream(files: Sequence[Path], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     for file in files:
         with open_parquet(file) as plain:
@@ -360,8 +352,7 @@ def _read_column(files: Sequence[Path], name: str) -> pa.Array:
         with open_parquet(file) as parquet:
             if name not in parquet.schema_arrow.names:
                 raise KeyError(name)
-            table = guarded(file, lambda: parquet.read(columns=[name]))
-        parts.append(_typed(file, table[name], name))
+            parts += [_typed(file, table[name], name) for table in row_groups(file, parquet, [name])]
     return pa.concat_arrays(parts)
 
 

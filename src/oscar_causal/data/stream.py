@@ -13,9 +13,8 @@ from oscar_causal.data.folders import check_format, read_json
 from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, conform
 from oscar_causal.errors import DataError, FolderError
 
-
-MOST_VALUES = 100_000_000
-"""Of one column in a row group; the format's own writer closes a group twenty times earlier."""
+MOST_ROWS, MOST_BYTES = 10_000_000, 4 << 30
+"""Of a row group, unpacked; the format's own writer closes a group at 10,000 rows."""
 
 
 def read_info(path: Path | str) -> dict[str, Any]:
@@ -72,20 +71,30 @@ def row_groups(file: Path, parquet: pq.ParquetFile, columns: Sequence[str] | Non
     """The row groups of an open file; of `columns` those that it has."""
     names = None if columns is None else [name for name in columns if name in parquet.schema_arrow.names]
     for group in range(parquet.num_row_groups):
-        check_group(file, parquet, group)
-        yield guarded(file, lambda group=group: parquet.read_row_group(group, columns=names))  # type: ignore[misc]
+        yield read_group(file, parquet, group, names)
 
 
-def check_group(file: Path, parquet: pq.ParquetFile, group: int) -> None:
-    """Refuse a row group too large for memory: a few kB can hold a billion repeated values."""
+def read_group(file: Path, parquet: pq.ParquetFile, group: int, columns: Sequence[str] | None = None) -> pa.Table:
+    """One row group of an open file, its offsets and its text checked."""
+    _check_size(file, parquet, group)
+
+    def read() -> pa.Table:
+        table = parquet.read_row_group(group, columns=columns)
+        table.validate(full=True)
+        return table
+
+    return guarded(file, read)
+
+
+def _check_size(file: Path, parquet: pq.ParquetFile, group: int) -> None:
+    """Refuse a row group that says it is too large for memory: a few kB can hold gigabytes.
+
+    Only the group's own figures are asked: those of its columns end the process when the footer is damaged in a way.
+    """
     meta = parquet.metadata.row_group(group)
-    for index in range(meta.num_columns):
-        column = meta.column(index)
-        if column.num_values > MOST_VALUES:
-            raise FolderError(
-                f"{file}: column {column.path_in_schema.split('.')[0]!r}: expected row groups of at most "
-                f"{MOST_VALUES:,} values, got {column.num_values:,}"
-            )
+    for what, came, most in (("rows", meta.num_rows, MOST_ROWS), ("bytes", meta.total_byte_size, MOST_BYTES)):
+        if not 0 <= came <= most:
+            raise FolderError(f"{file}: expected row groups of at most {most:,} {what}, got {came:,}")
 
 
 def open_parquet(file: Path, **options: Any) -> pq.ParquetFile:
@@ -97,6 +106,6 @@ def guarded(file: Path, read: Callable[[], Any]) -> Any:
     """A damaged Parquet file is one line that names it, whatever Arrow raised."""
     try:
         return read()
-    except (pa.ArrowException, OSError, KeyError) as error:
+    except (pa.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FolderError(f"{file}: damaged or no Parquet file: {reason}") from error

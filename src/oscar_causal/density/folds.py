@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -103,6 +103,10 @@ class ModelSet:
     def mean(self) -> MeanModel:
         """The mean over all models."""
         return MeanModel(self.models)
+
+    def compiled(self, dtype: torch.dtype) -> ModelSet:
+        """The same models for many sequences at once (`OscarModel.compiled`)."""
+        return replace(self, models=tuple(model.compiled(dtype) for model in self.models))
 
     @cached_property
     def _known(self) -> npt.NDArray[np.uint64]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -12,9 +12,12 @@ from torch import Tensor
 
 from oscar_causal.data.batches import Encoded, Padded, encode, pad
 from oscar_causal.data.sequences import Dataset, Int64
-from oscar_causal.data.vocabulary import START_ID, Vocabulary
+from oscar_causal.data.vocabulary import Vocabulary
+from oscar_causal.density.compiled import CompiledNetwork, Question
 from oscar_causal.density.interface import Contexts
+from oscar_causal.density.label_pass import context_tokens, label_states
 from oscar_causal.density.labels import Calibration
+from oscar_causal.density.many_slopes import SlopeQuestion, slopes_together
 from oscar_causal.density.memory import TOKENS_PER_PASS, Pieces
 from oscar_causal.density.slopes import network_slopes
 from oscar_causal.density.transformer import Network, Tokens
@@ -35,27 +38,56 @@ class OscarModel:
     calibration: Calibration | None = None
     info: dict[str, Any] = field(default_factory=dict)
     pieces: Pieces = field(default_factory=Pieces, compare=False)
+    fast: CompiledNetwork | None = field(default=None, compare=False)
+    """Answers in launches of fixed shapes, for many sequences at once (GPU); None = each question by itself."""
 
     @property
     def device(self) -> torch.device:
         """Where the weights live."""
         return self.network.label_head.weight.device
 
-    @torch.inference_mode()
+    def compiled(self, dtype: torch.dtype = torch.bfloat16) -> OscarModel:
+        """The same model for many sequences at once: label blocks in `dtype`; on CUDA fused and recorded."""
+        fused = self.device.type == "cuda"
+        return replace(self, fast=CompiledNetwork(self.network, dtype, fused=fused, pieces=self.pieces))
+
     def event_probs(self, sequence: Contexts) -> Tensor:
         """P(event i = v | events before i) at every position: (L, V)."""
-        hidden_x, _ = self.network(self._tokens(sequence))
-        return torch.softmax(self.network.event_logits(hidden_x[0, :-1]).float(), dim=-1)
+        return self.event_probs_together([sequence])[0]
+
+    @torch.inference_mode()
+    def event_probs_together(self, sequences: Sequence[Contexts]) -> list[Tensor]:
+        """`event_probs` of several sequences: (L, V) each."""
+        states = [hidden_x[0, :-1] for hidden_x in self._event_states(sequences)]
+        return [torch.softmax(self.network.event_logits(state).float(), dim=-1) for state in states]
+
+    def _event_states(self, contexts: Sequence[Contexts]) -> list[Tensor]:
+        if self.fast is not None:
+            return self.fast.event_states(contexts)
+        return [self.network(self._tokens(part))[0] for part in contexts]
 
     @torch.inference_mode()
     def event_logp(self, contexts: Contexts) -> Tensor:
         """log P of the event that stands at each position given those before, in one pass: (N, L), in nats."""
         count, length = contexts.event_ids.shape
-        return torch.cat(self._in_pieces(count, length, lambda rows: self._piece_logp(contexts.rows(rows))))
+        return torch.cat(
+            self._in_pieces(count, length, lambda rows: self.event_logp_together([contexts.rows(rows)])[0])
+        )
+
+    @torch.inference_mode()
+    def label_probs_together(self, questions: Sequence[Question]) -> list[Tensor]:
+        """`label_probs` of several sequences: (N, P, Y') each."""
+        if self.fast is None:
+            return [self.label_probs(q.contexts, q.labels, q.positions) for q in questions]
+        labels = [question.labels.to(self.device) for question in questions]
+        logits = self.fast.label_logits(questions)
+        return [torch.sigmoid(self.calibrate(part, mine)) for part, mine in zip(logits, labels, strict=True)]
 
     @torch.inference_mode()
     def label_probs(self, contexts: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
         """P(label | the first `positions[p]` events): (N, P, Y')."""
+        if self.fast is not None:
+            return self.label_probs_together([Question(contexts, labels, positions)])[0]
         labels, positions = labels.to(self.device), positions.to(self.device)
         count, length = contexts.event_ids.shape
         pieces = self._in_pieces(count, length, lambda rows: self._piece_probs(contexts.rows(rows), labels, positions))
@@ -78,12 +110,20 @@ class OscarModel:
         return parts
 
     def _piece_probs(self, piece: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
-        _, hidden_y = self.network(self._tokens(piece))
-        logits = self.network.label_logits(hidden_y[:, positions], labels).float()  # (rows, P, Y')
-        return torch.sigmoid(self._calibrate(logits, labels))
+        tokens = self._tokens(piece)
+        one = positions.expand(len(piece.event_ids), 1) if len(positions) == 1 else None  # (rows, 1)
+        hidden_y = label_states(self.network, tokens, one)
+        if one is None:
+            hidden_y = hidden_y[:, positions]
+        logits = self.network.label_logits(hidden_y, labels).float()  # (rows, P, Y')
+        return torch.sigmoid(self.calibrate(logits, labels))
 
-    def _piece_logp(self, piece: Contexts) -> Tensor:
-        hidden_x, _ = self.network(self._tokens(piece))
+    @torch.inference_mode()
+    def event_logp_together(self, contexts: Sequence[Contexts]) -> list[Tensor]:
+        """`event_logp` of contexts of several sequences: (N, L) each."""
+        return [self._logp(part, states) for part, states in zip(contexts, self._event_states(contexts), strict=True)]
+
+    def _logp(self, piece: Contexts, hidden_x: Tensor) -> Tensor:
         ids = piece.event_ids.to(self.device).unsqueeze(-1)  # (rows, L, 1)
         rows = [  # one (L, V) at a time
             torch.log_softmax(self.network.event_logits(state[:-1]).float(), dim=-1).gather(-1, event)[:, 0]
@@ -93,6 +133,8 @@ class OscarModel:
 
     def label_slopes(self, sequence: Contexts, labels: Tensor, law: Tensor, shares: Sequence[float]) -> Tensor:
         """How fast the log odds of each label fall as each event fades into its `law` (L, V): (S, L, Y')."""
+        if self.fast is not None:
+            return self.label_slopes_together([SlopeQuestion(sequence, labels, law, shares)])[0]
         labels, tokens = labels.to(self.device), self._tokens(sequence)
         pieces = self._in_pieces(
             len(labels),
@@ -100,6 +142,12 @@ class OscarModel:
             lambda rows: network_slopes(self.network, tokens, labels[rows], law, shares),
         )
         return torch.cat(pieces, dim=-1)
+
+    def label_slopes_together(self, questions: Sequence[SlopeQuestion]) -> list[Tensor]:
+        """`label_slopes` of several sequences: (S, L, Y') each."""
+        if self.fast is None:
+            return [self.label_slopes(q.sequence, q.labels, q.law, q.shares) for q in questions]
+        return slopes_together(self.network, questions, self.pieces)
 
     @torch.inference_mode()
     def last_label_logits(self, encoded: Encoded, indices: Int64) -> Tensor:
@@ -121,7 +169,8 @@ class OscarModel:
             raise UsageError(f"dataset: the model was trained with channel {missing[0]!r}, the dataset has none of it")
         return encode(replace(dataset, channels=self.channels), self.vocabulary, max_length=self.max_length)
 
-    def _calibrate(self, logits: Tensor, labels: Tensor) -> Tensor:
+    def calibrate(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Calibrated logits (..., Y') of these labels."""
         if self.calibration is None:
             return logits
         slope = torch.tensor(self.calibration.slope, device=logits.device)[labels]
@@ -129,22 +178,7 @@ class OscarModel:
         return logits * slope + shift
 
     def _tokens(self, contexts: Contexts) -> Tokens:
-        ids, device = contexts.event_ids.to(self.device), self.device
-        count, length = ids.shape
-        elapsed = torch.zeros(length + 1, dtype=torch.float64, device=device)
-        elapsed[1:] = contexts.times.to(device)
-        gaps = torch.zeros_like(elapsed)
-        gaps[2:] = elapsed[2:] - elapsed[1:-1]
-        missing = torch.full((1, contexts.channels.shape[1]), torch.nan, device=device)
-        channels = torch.cat([missing, contexts.channels.to(device)])
-        start = torch.full((count, 1), START_ID, dtype=torch.int64, device=device)
-        return Tokens(
-            torch.cat([start, ids], dim=1),
-            gaps.float().expand(count, -1),
-            elapsed.float().expand(count, -1),
-            channels.expand(count, -1, -1),
-            torch.arange(length + 1, device=device),
-        )
+        return context_tokens(contexts, self.device)
 
 
 def to_tokens(batch: Padded, device: torch.device) -> Tokens:
@@ -168,9 +202,16 @@ def sequence_contexts(encoded: Encoded, index: int) -> Contexts:
     )
 
 
+@runtime_checkable
+class Pieced(Protocol):
+    """A model that answers in pieces."""
+
+    pieces: Pieces
+
+
 def pieces_of(model: Any) -> list[Pieces]:
     """What decides the pieces of a model's forward passes, or of each of its parts; none for models of other makes."""
-    return [part.pieces for part in getattr(model, "models", (model,)) if isinstance(part, OscarModel)]
+    return [part.pieces for part in getattr(model, "models", (model,)) if isinstance(part, Pieced)]
 
 
 def length_batches(lengths: Int64, tokens: int) -> Iterator[Int64]:

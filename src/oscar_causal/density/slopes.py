@@ -36,7 +36,7 @@ def network_slopes(
     """
     network_law = law.to(labels.device)
     tables = (network.embedding.events.weight.detach(), network.bag.events.weight.detach())
-    means = [_replacement_means(network_law, table) for table in tables]
+    means = [replacement_means(network_law, table) for table in tables]
     count, length = len(labels), tokens.event_ids.shape[1]
     wide = {name: getattr(tokens, name) for name in ("event_ids", "gaps", "elapsed", "channels")}
     rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
@@ -52,7 +52,7 @@ def network_slopes(
     return -torch.stack(slopes)[:, :, 1:].transpose(1, 2).detach()
 
 
-def _replacement_means(law: Tensor, table: Tensor) -> Tensor:
+def replacement_means(law: Tensor, table: Tensor) -> Tensor:
     """Mean vector of the replacements at every token: (L + 1, K); the start token is never replaced."""
     means = law.to(table.dtype) @ table[: law.shape[1]]
     return torch.cat([means.new_zeros(1, means.shape[1]), means])

@@ -203,6 +203,7 @@ def _log_ratios(cause: Float64, null: Float64, met: Float64) -> Float64:
         row[:] = isotonic_regression(row, weights=weight + 1.0).x
     ratios = np.where(is_tested(), np.log(e_values())[p_value_bins()], 0.0)
     ratios += np.where(is_looked(), by_response[ranges(), response_bins()], 0.0)
+    ratios[ranges() == 0] = 0.0  # the model does not see the label: its answers are worth nothing
     clipped: Float64 = np.clip(ratios, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
     return clipped
 

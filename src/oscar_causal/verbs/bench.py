@@ -19,12 +19,14 @@ BENCHES = {
     "sampling": "oscar_causal.score.bench.sampling",
     "contexts": "oscar_causal.score.bench.contexts",
     "threshold": "oscar_causal.score.bench.threshold",
+    "rivals": "oscar_causal.score.bench.rivals",
+    "speed": "oscar_causal.score.bench.speed",
 }
 """Name -> module whose `BENCH(settings, show_progress)` measures, writes its files and returns what it measured."""
 
 
 def run(
-    name: Annotated[str, typer.Argument(help="table-1, length, nades, sampling, contexts or threshold.")],
+    name: Annotated[str, typer.Argument(help=f"{', '.join(list(BENCHES)[:-1])} or {list(BENCHES)[-1]}.")],
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and PNG; rows of earlier calls are kept.")],
     quick: Annotated[bool, typer.Option("--quick", help="The demo fleet: minutes on two cores.")] = False,
     estimator: Annotated[
@@ -46,6 +48,7 @@ def run(
     seed: Annotated[int | None, typer.Option(help="Decides the fleet, the weights and the contexts.")] = None,
     workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
+    sweep: Annotated[bool, typer.Option("--sweep", help="speed: also over V, Y, N and L, one at a time.")] = False,
     commit: Annotated[str | None, typer.Option(help="Of the program, for the record.")] = None,
     json: Json = False,
 ) -> None:
@@ -71,9 +74,12 @@ def run(
         "workers": workers,
         "device": device or _fastest_device(),
         "commit": commit,
+        "sweep": sweep,
     }
-    settings = bench_settings(out, quick=quick, **given)
-    found = import_module(BENCHES[name]).BENCH(settings, progress_bar)
+    bench = import_module(BENCHES[name])
+    usual = {} if quick else getattr(bench, "DEFAULTS", {})
+    settings = bench_settings(out, quick=quick, **{**given, **{k: v for k, v in usual.items() if given[k] is None}})
+    found = bench.BENCH(settings, progress_bar)
     if json:
         print_json(found)
     else:

@@ -104,7 +104,7 @@ def _show(figures: dict[str, Any]) -> None:
     example = figures["example"]
     lines = [
         f"label model: F1 {labels:.3f} on held-out cars; {figures['seconds']:.0f} s in all",
-        f"look at {figures['out']}/page.html, or live: oscar serve {figures['out']}/model --dataset {figures['out']}/fleet",
+        "look at {out}/page.html, or live: oscar serve {out}/model --dataset {out}/fleet".format(out=figures["out"]),
     ]
     if example:
         lines.append(f"for example {example['sequence_id']}, {example['label']!r}:")

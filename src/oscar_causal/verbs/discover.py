@@ -59,6 +59,9 @@ def run(
     memory: Annotated[
         float | None, typer.Option(help="Most memory in GiB; by default a share of what is free.")
     ] = None,
+    precision: Annotated[
+        str | None, typer.Option(help="On a GPU, of the label model: tf32 (default) or bf16 (faster).")
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
     json: Json = False,
@@ -106,6 +109,7 @@ def run(
             device=device or ("auto" if engine == "ray" else fastest_device()),
             also=also or (),
             memory=memory,
+            precision=precision,
             resume=resume,
             force=force,
             on_begin=lambda begun: print_note(memory_words(begun["memory"])),

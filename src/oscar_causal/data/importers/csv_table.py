@@ -76,6 +76,8 @@ class CsvTable:
             raise DataError(
                 f"{self.name}: expected {limit}, got a longer one: a quotation mark that is never closed?"
             ) from error
+        finally:
+            source.stop()
 
     def _skip(self, row: Any) -> str:
         self._skipped.append((row.number - 1, row))  # Arrow counts the header, we do not

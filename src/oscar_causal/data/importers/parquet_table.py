@@ -48,7 +48,7 @@ class ParquetTable:
     def _guard(self, read: Callable[[], Any]) -> Any:
         try:
             return read()
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{self.name}: expected a whole Parquet file: {reason}") from error
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
+import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +16,9 @@ from oscar_causal.errors import DataError
 
 BLOCK_BYTES = 8 << 20
 """Read at a time; also the longest row a text table may have."""
+
+READ_AHEAD_PAUSE = 0.05
+"""Seconds for a thread to notice that there is nothing more to read."""
 
 _ESCAPE = "\ufdd0"
 _ESCAPED = re.compile(_ESCAPE.encode() + b"(" + _ESCAPE.encode() + b"|[0-9a-f]{2})")
@@ -75,7 +80,8 @@ class TextSource:
         self._ahead: bytes | None = None
         self._began, self._ended = False, False
         self.quotes, self.escaped = 0, False
-        self.closed = False
+        self.closed = self._stopped = False
+        self._turn = threading.Lock()
 
     def tell_raw(self) -> int:
         """How many bytes of the file on disk have been read."""
@@ -87,6 +93,10 @@ class TextSource:
         Carriage return and line feed are never parted: Arrow would drop a line feed that begins a block, also where
         both stand inside quotes.
         """
+        with self._turn:
+            return b"" if self._stopped else self._read(size)
+
+    def _read(self, size: int) -> bytes:
         while not self._ended and self._ready in (b"", b"\r"):
             self._ready += self._pull()
         data = self._ready[:size]
@@ -94,6 +104,12 @@ class TextSource:
         self._ready = self._ready[len(data) :]
         self.quotes += data.count(b'"')
         return data
+
+    def stop(self) -> None:
+        """Let Arrow's thread, which reads ahead, come to the end now: abandoned while reading it hangs at exit."""
+        with self._turn:
+            self._stopped = True
+        time.sleep(READ_AHEAD_PAUSE if not self._ended else 0)
 
     def lines(self) -> Iterator[bytes]:
         """Line by line, without line breaks and without blank lines."""

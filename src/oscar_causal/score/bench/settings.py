@@ -39,6 +39,8 @@ class BenchSettings:
     """An estimator of one's own, `module:function`: one more row of Table 1."""
     rows: str | None = None
     """Which rows: names or patterns with `*`, separated by commas; by default all."""
+    sweep: bool = False
+    """speed: also over one size at a time."""
     workers: int = 1
     device: str = "cpu"
     commit: str | None = None

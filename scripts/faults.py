@@ -1,0 +1,362 @@
+"""Break runs on purpose and see that nothing is lost, nothing doubled and nothing half: `make faults`.
+
+Each fault happens to real processes: `kill -9` of train and discover at random moments, of a worker process, of a Ray
+worker and a Ray node, and a disk that is full. Afterwards the run is resumed and must end with the files of an
+undisturbed run. Writes docs/results/faults.md and faults.json; the exit code is 1 when anything differed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import hashlib
+import json
+import os
+import platform
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+SEQUENCES, SHARD = 96, 8
+"""A small fleet in many shards, so that a kill falls between two as well as inside one."""
+
+
+@dataclass(frozen=True)
+class World:
+    """What the runs work on."""
+
+    folder: Path
+
+    @property
+    def fleet(self) -> Path:
+        return self.folder / "fleet"
+
+    @property
+    def model(self) -> Path:
+        return self.folder / "model"
+
+
+def make_world(folder: Path) -> World:
+    """A fleet of an exactly solvable process and a model trained on it for a moment."""
+    from oscar_causal.data.sequences import read_dataset
+    from oscar_causal.data.writer import write_dataset
+    from oscar_causal.density.fitting import train
+
+    world = World(folder)
+    write_dataset(world.fleet, [_draw(SEQUENCES)])
+    train(read_dataset(world.fleet), world.model, _train_config(steps=6, checkpoint_seconds=60.0))
+    return world
+
+
+def _draw(count: int) -> Any:
+    import pyarrow as pa
+
+    from oscar_causal.data.solvable import example
+
+    process, rng = example("graded"), np.random.default_rng(1)
+    drawn = process.sample(count, rng)
+    return pa.Table.from_pylist(
+        [
+            {
+                "sequence_id": f"sequence {i}",
+                "events": [process.event_names[t] for t in drawn.event_ids[i]],
+                "times": drawn.times[i].tolist(),
+                "labels": [process.label_names[j] for j in np.flatnonzero(drawn.labels[i])],
+            }
+            for i in range(count)
+        ]
+    )
+
+
+def _train_config(**changes: Any) -> Any:
+    from oscar_causal.density.settings import TrainConfig
+
+    sizes = {"batch_tokens": 256, "min_context": 2, "max_length": 16, "evaluations": 6, "patience": 100}
+    return TrainConfig(**{**sizes, "steps": 60, "checkpoint_seconds": 0.0, **changes})
+
+
+def discover(world: World, out: Path, *, estimator: str = "prefix", **options: Any) -> None:
+    """Explain both labels in every sequence, in small shards, by the quicker estimator unless told otherwise."""
+    from oscar_causal.discovery import local
+    from oscar_causal.discovery.intervention import InterventionConfig
+    from oscar_causal.discovery.oneshot import DiscoveryConfig
+    from oscar_causal.discovery.prefix import PrefixConfig
+
+    local.SHARD_SEQUENCES = SHARD
+    config = DiscoveryConfig(
+        estimator=estimator,
+        intervention=InterventionConfig(contexts=16, redraws=200),
+        prefix=PrefixConfig(context=2, contexts=8, threshold=1.0),
+        labels=("fault", "common"),
+    )
+    local.discover_folder(world.model, world.fleet, out, config, **options)
+
+
+def train(world: World, out: Path, **options: Any) -> None:
+    """Train with a checkpoint after every step; two folds, so that a kill also falls between them."""
+    from oscar_causal.data.sequences import read_dataset
+    from oscar_causal.density import fitting
+
+    fitting.train(read_dataset(world.fleet), out, _train_config(steps=30), folds=2, **options)
+
+
+def _work(what: str, folder: str, out: str, workers: str) -> None:
+    """The child: goes on with a run and tells when the work begins and how it proceeds."""
+    import torch
+
+    torch.set_num_threads(1)
+    if "RANK" not in os.environ:
+        os.setpgid(0, 0)  # its workers die with it
+    tell: Callable[..., None] = lambda *done: print(*done[:2], flush=True)  # noqa: E731
+    print("begun", flush=True)
+    if what == "train":
+        train(World(Path(folder)), Path(out), resume=True, on_step=tell)
+    else:
+        discover(World(Path(folder)), Path(out), resume=True, workers=int(workers), on_progress=tell)
+
+
+def start(
+    what: str,
+    world: World,
+    out: Path,
+    *,
+    workers: int = 1,
+    launcher: tuple[str, ...] = (sys.executable,),
+) -> Any:
+    """Start a run as a process of its own; it goes on where an earlier one stopped."""
+    command = [*launcher, __file__, "work", what, str(world.folder), str(out), str(workers)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+
+
+def kill_9(process: Any, wait: float, *, whole_group: bool = True) -> bool:
+    """Wait until the work has begun and `wait` seconds more, then kill -9; False when it was over before."""
+    process.stdout.readline()
+    deadline = time.monotonic() + wait
+    while time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.002)
+    alive = process.poll() is None
+    if alive:
+        (os.killpg if whole_group else os.kill)(process.pid, signal.SIGKILL)
+    _, err = process.communicate(timeout=120)
+    if not alive and process.returncode != 0:
+        raise AssertionError(f"a run failed on its own: {err}")
+    return alive
+
+
+def digest(folder: Path) -> str:
+    """A hash of everything in a results or model folder but times, hosts and speeds."""
+    total = hashlib.sha256()
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "run.json"):
+        content = path.read_bytes()
+        if path.name == "training.json":
+            facts = json.loads(content)
+            content = repr([facts[key] for key in ("config", "history", "steps", "subjects", "tokens")]).encode()
+        total.update(str(path.relative_to(folder)).encode() + hashlib.sha256(content).digest())
+    return total.hexdigest()
+
+
+def kill_until_done(what: str, world: World, out: Path, rng: np.random.Generator, **how: Any) -> list[float]:
+    """Kill a run up to four times, letting it go on after each; returns the moments. `out` appears at the end alone."""
+    kills: list[float] = []
+    while len(kills) < 4:
+        wait = float(rng.uniform(0.0, how["span"]))
+        process = start(what, world, out, workers=how.get("workers", 1))
+        if not kill_9(process, wait):
+            break
+        kills.append(round(wait, 3))
+        if out.exists():  # killed after the last rename: it must be whole already
+            return kills
+    else:
+        process = start(what, world, out, workers=how.get("workers", 1))
+        _, err = process.communicate(timeout=300)
+        if process.returncode:
+            raise AssertionError(err)
+    return kills
+
+
+def campaign_of_kills(what: str, world: World, folder: Path, seed: int, at_least: int) -> dict[str, Any]:
+    """At least so many kills of `what`, spread over as many runs as it takes; every other run has two workers."""
+    begun = time.time()
+    whole = folder / f"{what}-whole"
+    (train if what == "train" else discover)(world, whole)
+    span = (time.time() - begun) * 1.05
+    expected, rng, runs = digest(whole), np.random.default_rng(seed), []
+    while sum(len(run["kills"]) for run in runs) < at_least:
+        out = folder / f"{what}-{len(runs)}"
+        workers = 1 + (len(runs) % 2 if what == "discover" else 0)
+        kills = kill_until_done(what, world, out, rng, span=span, workers=workers)
+        left = [path.name for path in folder.glob(f"{out.name}.partial*")]
+        runs.append({"workers": workers, "kills": kills, "identical": digest(out) == expected and not left})
+    return _verdict(f"kill -9 of {what} at random moments, then --resume", runs, [len(run["kills"]) for run in runs])
+
+
+def _verdict(fault: str, runs: list[dict[str, Any]], counts: list[int]) -> dict[str, Any]:
+    good = sum(run["identical"] for run in runs)
+    return {"fault": fault, "times": sum(counts), "runs": len(runs), "identical": good, "details": runs}
+
+
+@contextmanager
+def two_nodes() -> Iterator[tuple[Any, Any]]:
+    """A real Ray cluster of two nodes on this machine, one CPU each; yields it and the node that can be spared."""
+    import ray
+    from ray.cluster_utils import Cluster
+
+    arguments = {"num_cpus": 1, "object_store_memory": 100 << 20}
+    cluster = Cluster(initialize_head=True, head_node_args={**arguments, "include_dashboard": False})
+    try:
+        spare = cluster.add_node(**arguments)
+        ray.init(address=cluster.address, logging_level="error", log_to_driver=False)
+        yield cluster, spare
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+def kill_ray_worker(_cluster: Any, _spare: Any) -> None:
+    """kill -9 of one actor that explains shards; Ray writes what a worker does into its title."""
+    titles = {int(path.parent.name): path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline")}
+    mine = [pid for pid, title in titles.items() if b"RayExplainer" in title and _is_descendant(pid)]
+    os.kill(mine[0], signal.SIGKILL)
+
+
+def _is_descendant(pid: int) -> bool:
+    """Was this process started by this one, or by one that was?"""
+    while pid > 1 and pid != os.getpid():
+        status = Path(f"/proc/{pid}/stat").read_text()
+        pid = int(status.rpartition(")")[2].split()[1])
+    return pid == os.getpid()
+
+
+def remove_ray_node(cluster: Any, spare: Any) -> None:
+    """One of the two nodes goes, with whatever runs and lies on it."""
+    cluster.remove_node(spare, allow_graceful=False)
+
+
+def ray_run(world: World, out: Path, cluster: Any, spare: Any, fault: Callable[[Any, Any], None], after: int) -> int:
+    """Discover on two nodes; the fault strikes after so many shards. Returns how many shards were written."""
+    told: list[int] = []
+
+    def on_progress(done: int, _total: int) -> None:
+        told.append(done)
+        if len(told) == after:
+            fault(cluster, spare)
+
+    discover(world, out, engine="ray", on_progress=on_progress)
+    return len(told)
+
+
+def campaign_on_ray(world: World, folder: Path, times: int) -> Iterator[dict[str, Any]]:
+    """Each Ray fault so many times, at different moments."""
+    expected = digest(folder / "discover-whole")
+    for name, fault in (("a Ray worker killed", kill_ray_worker), ("a Ray node removed", remove_ray_node)):
+        runs = []
+        for k in range(times):
+            out = folder / f"{fault.__name__}-{k}"
+            with two_nodes() as (cluster, spare):
+                shards = ray_run(world, out, cluster, spare, fault, after=1 + 3 * k)
+            runs.append({"shards": shards, "identical": digest(out) == expected and shards == SEQUENCES // SHARD})
+        yield _verdict(f"{name} in the middle of a run", runs, [1] * times)
+
+
+@contextmanager
+def file_size_limit(size: int) -> Iterator[None]:
+    """No file of this process may grow past `size` bytes."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def fill_disk(path: Path) -> None:
+    """Write until there is no space."""
+    try:
+        with path.open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(512))
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+
+
+def campaign_of_full_disks(world: World, folder: Path, times: int) -> dict[str, Any]:
+    """No file may grow past a limit that moves up with each run; without the limit the run goes on."""
+    from oscar_causal.errors import FolderError
+
+    expected, runs = digest(folder / "discover-whole"), []
+    for limit in np.linspace(200, 6000, times).astype(int).tolist():
+        out = folder / f"full-{limit}"
+        told = ""
+        try:
+            with file_size_limit(limit):
+                discover(world, out)
+        except FolderError as error:
+            told = str(error)
+        hidden = not told or not out.exists()
+        if told:
+            discover(world, out, resume=True)
+        runs.append({"limit": limit, "told": bool(told), "identical": hidden and digest(out) == expected})
+    return _verdict("no file may grow past a limit (RLIMIT_FSIZE), then --resume", runs, [run["told"] for run in runs])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--kills", type=int, default=20, help="Of train and of discover each.")
+    parser.add_argument("--ray", type=int, default=3, help="Times each Ray fault happens.")
+    parser.add_argument("--disks", type=int, default=12, help="Full disks.")
+    parser.add_argument("--seed", type=int, default=0)
+    given = parser.parse_args()
+    begun, rows = time.time(), []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        world = make_world(folder / "world")
+        for row in _campaigns(world, folder, given):
+            print(
+                f"{row['fault']}: {row['times']} times in {row['runs']} runs, {row['identical']} identical", flush=True
+            )
+            rows.append(row)
+    _write(given.out, rows, seed=given.seed, seconds=time.time() - begun)
+    return int(any(row["identical"] != row["runs"] for row in rows))
+
+
+def _campaigns(world: World, folder: Path, given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    yield campaign_of_kills("discover", world, folder, given.seed, given.kills)
+    yield campaign_of_kills("train", world, folder, given.seed, given.kills)
+    yield campaign_of_full_disks(world, folder, given.disks)
+    yield from campaign_on_ray(world, folder, given.ray)
+
+
+def _write(out: Path, rows: list[dict[str, Any]], **facts: Any) -> None:
+    facts |= {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version()}
+    lines = [
+        "# Faults",
+        "",
+        "`make faults`: real processes, real signals. *Identical*: the finished folder has the files,",
+    ]
+    lines += ["byte for byte, of an undisturbed run (times and hosts apart), and nothing else is left beside it.", ""]
+    lines += ["| fault | times | runs | identical |", "|---|---|---|---|"]
+    lines += [f"| {row['fault']} | {row['times']} | {row['runs']} | {row['identical']} |" for row in rows]
+    lines += ["", f"Seed {facts['seed']}, {facts['machine']}, {facts['seconds']:.0f} s. Moments: `faults.json`.", ""]
+    out.mkdir(parents=True, exist_ok=True)
+    (out / "faults.md").write_text("\n".join(lines))
+    (out / "faults.json").write_text(json.dumps({**facts, "faults": rows}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["work"]:
+        _work(*sys.argv[2:])
+    else:
+        sys.exit(main())

@@ -1,0 +1,218 @@
+"""The network on a GPU: launches of a few fixed shapes, fused and recorded once, filled with rows of many sequences.
+
+A launch is a rectangle of so many rows by a multiple of `BUCKET` tokens. Its shape follows from the length of a
+sequence alone, and no row looks at another, so which sequences share a launch changes no bit of any answer (the
+benchmark of speed measures that on the device at hand). Tf_y runs with a copy of its blocks in bfloat16; tables, heads
+and Tf_x stay in single precision.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch
+from torch import Tensor, nn
+
+from oscar_causal.density.interface import Contexts
+from oscar_causal.density.label_pass import Blocks, context_tokens, label_states
+from oscar_causal.density.memory import Pieces
+from oscar_causal.density.transformer import Network, Tokens
+
+BUCKET = 16
+"""Lengths of launches, in tokens, are multiples of this: 5 % of padding at 150 events."""
+LAUNCH_TOKENS = {"end": 1 << 14, "along": 1 << 14, "events": 1 << 12}
+"""Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little."""
+CHUNK = 16
+"""Rows of one sequence that stay together: what is done to a chunk alone has a shape of its own sequence's making."""
+
+Kind = Literal["end", "along", "events"]
+"""h^y at one token of every row; h^y at all tokens; h^x at all tokens."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """P(label | the first `positions[p]` events) of N contexts of one sequence is asked for these labels."""
+
+    contexts: Contexts
+    labels: Tensor
+    positions: Tensor
+
+
+class Body(nn.Module):
+    """The blocks of a network in another precision, its tables as they are; `fused`: compiled, once for all lengths."""
+
+    def __init__(self, network: Network, dtype: torch.dtype, *, fused: bool) -> None:
+        super().__init__()
+        self.blocks = copy.deepcopy(network.blocks).to(dtype)
+        self.norm_x = copy.deepcopy(network.norm_x).to(dtype)
+        self.label_blocks = copy.deepcopy(network.label_blocks).to(dtype)
+        self.norm_y = copy.deepcopy(network.norm_y).to(dtype)
+        for norm in (module for module in self.modules() if isinstance(module, nn.RMSNorm)):
+            norm.eps = torch.finfo(torch.float32).eps  # not that of a coarser type
+        for block in [*self.blocks, *self.label_blocks] if fused else []:
+            block.compile(dynamic=True)
+        self.embedding = torch.compile(network.embedding, dynamic=True) if fused else network.embedding
+        self.bag = torch.compile(network.bag, dynamic=True) if fused else network.bag
+
+
+class CompiledNetwork:
+    """A network behind launches of fixed shapes."""
+
+    def __init__(self, network: Network, dtype: torch.dtype, *, fused: bool = False, pieces: Pieces | None = None):
+        self.network, self.pieces = network, pieces or Pieces()
+        self.body = Body(network, dtype, fused=fused).eval().requires_grad_(False)
+        self.device = network.label_head.weight.device
+        self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None  # one for all launches
+        self._launches: dict[tuple[Kind, int, int], Launch] = {}
+
+    @torch.inference_mode()
+    def label_logits(self, questions: Sequence[Question]) -> list[Tensor]:
+        """Uncalibrated logits (N, P, Y') of every question, in float32."""
+        answers: dict[int, Tensor] = {}
+        kinds: tuple[Kind, ...] = ("end", "along")
+        for kind in kinds:
+            mine = [k for k, question in enumerate(questions) if (len(question.positions) == 1) == (kind == "end")]
+            chosen = [questions[k] for k in mine]
+            asked = [(q.contexts, int(q.positions[0]) if kind == "end" else 0) for q in chosen]
+            finish = [self._label_head(q, kind) for q in chosen]
+            answers.update(zip(mine, self._answer(kind, asked, finish), strict=True))
+        return [answers[k] for k in range(len(questions))]
+
+    @torch.inference_mode()
+    def event_states(self, contexts: Sequence[Contexts]) -> list[Tensor]:
+        """h^x at the start token and every event (N, L + 1, D) of every batch of contexts."""
+        lengths = [part.event_ids.shape[1] for part in contexts]
+        finish = [lambda states, length=length: states[:, : length + 1].clone() for length in lengths]
+        return self._answer("events", [(part, 0) for part in contexts], finish)
+
+    def _label_head(self, question: Question, kind: Kind) -> Callable[[Tensor], Tensor]:
+        labels, positions = question.labels.to(self.device), question.positions.to(self.device)
+
+        def finish(states: Tensor) -> Tensor:
+            if kind == "end":
+                return states[..., labels].clone()  # (n, 1, Y')
+            return self.network.label_logits(states[:, positions].float(), labels)  # (n, P, Y')
+
+        return finish
+
+    def _answer(
+        self, kind: Kind, asked: Sequence[tuple[Contexts, int]], finish: Sequence[Callable[[Tensor], Tensor]]
+    ) -> list[Tensor]:
+        """What `finish` makes of the states of each batch of contexts: one launch shape after the other."""
+        sizes = [padded_length(contexts.event_ids.shape[1] + 1) for contexts, _ in asked]
+        parts: dict[int, list[Tensor]] = {}
+        for tokens in sorted(set(sizes)):
+            mine = [k for k, size in enumerate(sizes) if size == tokens]
+            while True:
+                rows = self.rows(kind, tokens)
+                parts.update({k: [] for k in mine})
+                try:
+                    for k, states in self._states(kind, tokens, rows, {k: asked[k] for k in mine}):
+                        parts[k].append(finish[k](states))
+                    break
+                except torch.OutOfMemoryError:
+                    if rows == 1:
+                        raise
+                    self._launches.clear()
+                    self.pieces.halve(rows)
+        return [torch.cat(parts[k]) for k in range(len(asked))]
+
+    def rows(self, kind: Kind, tokens: int) -> int:
+        """Rows of a launch of so many tokens each: a multiple of `CHUNK`, but for very long sequences."""
+        rows = min(LAUNCH_TOKENS[kind] // tokens, self.pieces.rows(tokens, self.device.type))
+        return rows // CHUNK * CHUNK or max(1, rows)
+
+    def _states(
+        self, kind: Kind, tokens: int, rows: int, asked: dict[int, tuple[Contexts, int]]
+    ) -> Iterator[tuple[int, Tensor]]:
+        """What launches say of all rows, chunk by chunk: (which, (n, ...)), valid until the next launch."""
+        if (kind, tokens, rows) not in self._launches:
+            self._launches[kind, tokens, rows] = Launch(self, kind, tokens, rows)
+        launch, filled, inside = self._launches[kind, tokens, rows], 0, list[tuple[int, int, int]]()
+        for k, (contexts, at) in asked.items():
+            row = context_tokens(contexts, self.device)
+            for begin in range(0, len(row.event_ids), min(CHUNK, rows)):
+                count = min(CHUNK, rows, len(row.event_ids) - begin)
+                if filled + count > rows:
+                    yield from _cut(launch.run(), inside)
+                    filled, inside = 0, []
+                launch.fill(filled, row, slice(begin, begin + count), at)
+                inside.append((k, filled, count))
+                filled += count
+        if inside:
+            yield from _cut(launch.run(), inside)
+
+
+def _cut(states: Tensor, inside: list[tuple[int, int, int]]) -> Iterator[tuple[int, Tensor]]:
+    for k, begin, count in inside:
+        yield k, states[begin : begin + count]
+
+
+def padded_length(tokens: int) -> int:
+    """The next multiple of `BUCKET`.
+
+    >>> padded_length(151), padded_length(160)
+    (160, 160)
+    """
+    return -(-tokens // BUCKET) * BUCKET
+
+
+class Launch:
+    """One shape: its input, where it always lies, and on CUDA the recorded graph that reads it."""
+
+    def __init__(self, owner: CompiledNetwork, kind: Kind, tokens: int, rows: int) -> None:
+        self.owner, self.kind = owner, kind
+        device, channels = owner.device, owner.network.config.channels
+        with torch.inference_mode(False):  # recorded graphs and later fillings share these
+            self.input = Tokens(
+                torch.zeros(rows, tokens, dtype=torch.int64, device=device),
+                torch.zeros(rows, tokens, device=device),
+                torch.zeros(rows, tokens, device=device),
+                torch.zeros(rows, tokens, channels, device=device),
+                torch.arange(tokens, device=device),
+            )
+            self.at = torch.zeros(rows, 1, dtype=torch.int64, device=device)
+        self.graph: torch.cuda.CUDAGraph | None = None
+        self.output: Tensor | None = None
+        if device.type == "cuda":
+            self._record()
+
+    def fill(self, begin: int, row: Tokens, which: slice, at: int) -> None:
+        """Write some rows of one sequence's contexts; what is left of older ones behind them is never looked at."""
+        rows, length = slice(begin, begin + which.stop - which.start), row.event_ids.shape[1]
+        self.input.event_ids[rows, :length] = row.event_ids[which]
+        self.input.gaps[rows, :length] = row.gaps
+        self.input.elapsed[rows, :length] = row.elapsed
+        self.input.channels[rows, :length] = row.channels
+        self.at[rows] = at
+
+    def run(self) -> Tensor:
+        """All rows: logits of every label at one token (rows, 1, Y), or the states (rows, tokens, D)."""
+        if self.graph is None:
+            return self._compute()
+        self.graph.replay()
+        return cast(Tensor, self.output)
+
+    def _compute(self) -> Tensor:
+        network, body = self.owner.network, self.owner.body
+        if self.kind == "events":
+            return cast(Tensor, network(self.input)[0])
+        if self.kind == "along":
+            return label_states(network, self.input, body=cast(Blocks, body))
+        return network.label_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
+
+    def _record(self) -> None:
+        """Run twice on a stream of its own (kernels are chosen and compiled there), then record."""
+        stream = torch.cuda.Stream(self.owner.device)  # type: ignore[no-untyped-call]
+        stream.wait_stream(torch.cuda.current_stream(self.owner.device))
+        with torch.cuda.stream(stream):
+            self._compute()
+            self._compute()
+        torch.cuda.current_stream(self.owner.device).wait_stream(stream)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, pool=self.owner.pool):
+            self.output = self._compute()
+        self.graph = graph

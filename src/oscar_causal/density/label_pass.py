@@ -1,0 +1,114 @@
+"""Tf_y and nothing else: the pass that discovery asks for most, without the work whose result nobody reads.
+
+The last label block has queries and a feed-forward layer only at the tokens that are asked, and h^x is left out where
+the label blocks do not look at it. Blocks may live in a lower precision than the tables (`compiled.Body`).
+"""
+
+from __future__ import annotations
+
+from typing import Protocol, cast
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from oscar_causal.data.vocabulary import START_ID
+from oscar_causal.density.interface import Contexts
+from oscar_causal.density.transformer import Attention, Block, Network, Tokens, rotary_table, rotate
+
+
+class Blocks(Protocol):
+    """What a network consists of below its heads."""
+
+    @property
+    def embedding(self) -> nn.Module:
+        """Events with their times and channels."""
+
+    @property
+    def bag(self) -> nn.Module:
+        """Running sum of event vectors."""
+
+    @property
+    def blocks(self) -> nn.ModuleList:
+        """Backbone."""
+
+    @property
+    def norm_x(self) -> nn.RMSNorm:
+        """Norm of the backbone's last state."""
+
+    @property
+    def label_blocks(self) -> nn.ModuleList:
+        """Blocks of Tf_y."""
+
+    @property
+    def norm_y(self) -> nn.RMSNorm:
+        """Norm of their last state."""
+
+
+def label_states(network: Network, tokens: Tokens, at: Tensor | None = None, body: Blocks | None = None) -> Tensor:
+    """h^y at the tokens `at` (B, P) of every row: (B, P, D), or at all tokens: (B, L, D).
+
+    Equal to `network(tokens)[1]` there, up to rounding. `body`: blocks that stand in for the network's own.
+    """
+    body = body or cast(Blocks, network)
+    config = network.config
+    embedded = body.embedding(tokens)
+    dtype = body.norm_y.weight.dtype
+    rotation = rotary_table(tokens.positions, config.width // config.heads)  # (L, 1, D / H / 2, 2)
+    state = start = embedded.to(dtype)  # (B, L, D)
+    for block in body.blocks:
+        state = block(state, rotation, tokens)
+    crossed = config.label_form == "cross"
+    memory = body.norm_x(state) if crossed else state
+    state = (start if crossed else state) + body.bag(tokens).to(dtype)
+    for block in body.label_blocks[:-1] if at is not None else body.label_blocks:
+        state = block(state, rotation, tokens, memory=memory)
+    if at is not None:
+        last = cast("Block | None", body.label_blocks[-1] if len(body.label_blocks) else None)
+        state = _block_at(last, state, rotation, at, memory)
+    return cast(Tensor, body.norm_y(state))
+
+
+def context_tokens(contexts: Contexts, device: torch.device) -> Tokens:
+    """Contexts with their start token: event ids (N, L + 1); times and channels in one row that all contexts share."""
+    ids = contexts.event_ids.to(device)
+    count, length = ids.shape
+    elapsed = torch.zeros(length + 1, dtype=torch.float64, device=device)
+    elapsed[1:] = contexts.times.to(device)
+    gaps = torch.zeros_like(elapsed)
+    gaps[2:] = elapsed[2:] - elapsed[1:-1]
+    missing = torch.full((1, contexts.channels.shape[1]), torch.nan, device=device)
+    channels = torch.cat([missing, contexts.channels.to(device)])
+    start = torch.full((count, 1), START_ID, dtype=torch.int64, device=device)
+    return Tokens(
+        torch.cat([start, ids], dim=1),
+        gaps.float()[None],
+        elapsed.float()[None],
+        channels[None],
+        torch.arange(length + 1, device=device),
+    )
+
+
+def _block_at(block: Block | None, state: Tensor, rotation: Tensor, at: Tensor, memory: Tensor) -> Tensor:
+    """What the block makes of the tokens `at` (B, P): (B, P, D)."""
+    chosen = state[torch.arange(len(at), device=at.device)[:, None], at]  # (B, P, D)
+    if block is None:
+        return chosen
+    queries, keys = block.norm_attention(chosen), block.norm_attention(state)
+    chosen = chosen + _attend_at(block.attention, queries, keys, rotation, at)
+    if block.cross is not None and block.norm_cross is not None:
+        chosen = chosen + _attend_at(block.cross, block.norm_cross(chosen), memory, rotation, at)
+    gate, value = block.up(block.norm_forward(chosen)).chunk(2, dim=-1)
+    return cast(Tensor, chosen + block.down(F.silu(gate) * value))
+
+
+def _attend_at(attention: Attention, queries: Tensor, memory: Tensor, rotation: Tensor, at: Tensor) -> Tensor:
+    """Attention of the queries (B, P, D) at the tokens `at` to all tokens up to theirs: (B, P, D)."""
+    split = (attention.heads, -1)
+    query = rotate(attention.query(queries).unflatten(-1, split), rotation[at])  # (B, P, H, D/H)
+    key, value = attention.key_value(memory).chunk(2, dim=-1)
+    key, value = rotate(key.unflatten(-1, split), rotation), value.unflatten(-1, split)  # (B, L, H, D/H)
+    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
+    past = torch.arange(memory.shape[1], device=at.device) <= at[..., None]  # (B, P, L)
+    mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=past[:, None]).transpose(1, 2)
+    return cast(Tensor, attention.out(mixed.flatten(-2)))

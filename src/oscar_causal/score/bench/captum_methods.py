@@ -1,0 +1,135 @@
+"""Attribution by captum: input x gradient, integrated gradients, Shapley value sampling.
+
+Gradients are of the label's log odds after the last event, with respect to the vectors of the events (those of the
+backbone and those of the running sum that Tf_y reads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from oscar_causal.data.batches import pad
+from oscar_causal.data.extras import load_extra
+from oscar_causal.density.model import OscarModel, to_tokens
+from oscar_causal.density.slopes import PASSES
+from oscar_causal.density.transformer import Blend, Tokens
+from oscar_causal.discovery.contexts import Float64, Stream
+from oscar_causal.discovery.subject import respond
+from oscar_causal.score.bench.ratings import Case, Ratings
+
+Vectors = tuple[Tensor, Tensor]
+"""Event vectors of the backbone (1, L + 1, D) and of the running sum (1, L + 1, K), start token first."""
+
+
+def _captum() -> Any:
+    return load_extra("captum.attr", "this row of bench rivals")
+
+
+@dataclass(frozen=True)
+class InputTimesGradient:
+    """Each event's vector times the slope of the log odds along it."""
+
+    def rate(self, case: Case) -> Ratings:
+        """See `Method`."""
+        attr = _captum()
+
+        def attribute(ask: Callable[..., Tensor], vectors: Vectors, means: Vectors, label: int) -> Vectors:
+            found: Vectors = attr.InputXGradient(ask).attribute(vectors, target=label)
+            return found
+
+        return Ratings(_by_gradient(case, attribute), PASSES * len(case.labels))
+
+
+@dataclass(frozen=True)
+class IntegratedGradients:
+    """Slopes along the straight line from the mean of an event's replacements to the event (Sundararajan 2017)."""
+
+    steps: int = 16
+
+    def rate(self, case: Case) -> Ratings:
+        """See `Method`."""
+        attr = _captum()
+
+        def attribute(ask: Callable[..., Tensor], vectors: Vectors, means: Vectors, label: int) -> Vectors:
+            method = attr.IntegratedGradients(ask)
+            found: Vectors = method.attribute(vectors, baselines=means, target=label, n_steps=self.steps)
+            return found
+
+        return Ratings(_by_gradient(case, attribute), PASSES * self.steps * len(case.labels))
+
+
+def _by_gradient(case: Case, attribute: Callable[..., Vectors]) -> Float64:
+    """Attributions of the vectors, added up over features and over the positions of a type: (K, Y')."""
+    total = np.zeros((len(case.subject.types), len(case.labels)))
+    for model in case.networks:
+        tokens = to_tokens(pad(case.encoded, np.array([0])), model.device)
+        ask = _log_odds(model, tokens, torch.as_tensor(case.labels, device=model.device))
+        vectors, means = event_vectors(model, tokens, case.subject.law)
+        with sdpa_kernel(SDPBackend.MATH):  # the other kernels' way back is not reproducible
+            parts = [attribute(ask, vectors, means, j) for j in range(len(case.labels))]
+        found = torch.stack([sum(part.sum(-1)[0, 1:] for part in pair) for pair in parts], dim=1)  # type: ignore[misc]
+        total += case.by_type(found.detach().double().cpu().numpy())  # (L, Y')
+    return total / len(case.networks)
+
+
+def event_vectors(model: OscarModel, tokens: Tokens, law: Tensor) -> tuple[Vectors, Vectors]:
+    """The vectors of the events as they stand, and the means of their replacements (the start token keeps its own)."""
+    tables = [table.weight.detach() for table in (model.network.embedding.events, model.network.bag.events)]
+    standing = [table[tokens.event_ids].requires_grad_() for table in tables]  # (1, L + 1, D)
+    law = law.to(model.device)
+    means = [
+        torch.cat([own[:, :1].detach(), (law.to(table.dtype) @ table[: law.shape[1]])[None]], dim=1)
+        for own, table in zip(standing, tables, strict=True)
+    ]
+    return (standing[0], standing[1]), (means[0], means[1])
+
+
+def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Callable[..., Tensor]:
+    """Event vectors (B, L + 1, ...) -> log odds of the labels after the last event, (B, Y')."""
+
+    def ask(events: Tensor, bag: Tensor) -> Tensor:
+        count = len(events)
+        wide = {name: getattr(tokens, name) for name in ("event_ids", "gaps", "elapsed", "channels")}
+        rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
+        given = torch.ones(events.shape[:2], dtype=events.dtype, device=events.device)
+        _, hidden = model.network(rows, Blend(given, events, bag))
+        return model.network.label_logits(hidden[:, -1], labels).float()
+
+    return ask
+
+
+@dataclass(frozen=True)
+class ShapleySampling:
+    """Shapley values of "type kept" for P(label), by adding types in random orders (Castro et al. 2009)."""
+
+    permutations: int = 8
+
+    def rate(self, case: Case) -> Ratings:
+        """See `Method`. All labels share the passes."""
+        count = len(case.subject.types)
+        asked = [0]
+
+        def ask(kept: Tensor) -> Tensor:
+            masks = kept.numpy() < 0.5  # (N, K)
+            asked[0] += len(masks)
+            return torch.as_tensor(respond(case.model, case.subject, masks, case.labels, f"shapley {asked[0]}"))
+
+        method: Any = _captum().ShapleyValueSampling(ask)
+        method.permutation_generator = lambda features, samples: _orders(case, features, samples)
+        ones = torch.ones(1, count)
+        found = method.attribute(
+            ones, baselines=torch.zeros(1, count), n_samples=self.permutations, perturbations_per_eval=count
+        )  # (Y', K)
+        return Ratings(found.double().numpy().reshape(-1, count).T, asked[0])
+
+
+def _orders(case: Case, features: int, samples: int) -> Iterator[list[int]]:
+    uniforms = Stream(case.subject.seed, case.subject.sequence_id, "shapley orders").uniforms(samples, features)
+    yield from (order.tolist() for order in uniforms.argsort(1))

@@ -1,0 +1,86 @@
+"""What is shipped: versions agree, wheel and sdist hold what they should, notebooks were executed as they stand."""
+
+from __future__ import annotations
+
+import doctest
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import oscar_causal
+
+ROOT = Path(__file__).resolve().parents[1]
+NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.py"))
+MACHINE = re.compile(r"/(tmp|root|home|work)/")
+
+
+def load(name: str) -> ModuleType:
+    """A script as a module."""
+    spec = importlib.util.spec_from_file_location(name, ROOT / "scripts" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_versions_agree() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    cited = re.search(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(encoding="utf-8"), re.MULTILINE)
+    assert cited is not None
+    assert project["version"] == oscar_causal.__version__ == cited.group(1)
+
+
+def test_every_requirement_has_a_lower_bound() -> None:
+    check_package = load("check_package")
+    bounds = check_package.wanted_versions(lowest=True, torch=None)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert len(bounds) == len(project["dependencies"])
+    assert check_package.wanted_versions(lowest=True, torch="9.9")["torch"] == "9.9"
+    assert doctest.testmod(check_package).attempted > 0
+    assert doctest.testmod(check_package).failed == 0
+
+
+def test_wheel_and_sdist(tmp_path: Path) -> None:
+    pytest.importorskip("build")
+    check_package = load("check_package")
+    wheel, sdist = check_package.build(tmp_path)
+    check_package.check_contents(wheel, sdist)
+
+
+def test_a_wheel_without_types_would_be_refused(tmp_path: Path) -> None:
+    import tarfile
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "w.whl", "w") as wheel:
+        wheel.writestr("oscar_causal/cli.py", "")
+    with tarfile.open(tmp_path / "s.tar.gz", "w:gz"):
+        pass
+    with pytest.raises(SystemExit, match=r"lacks oscar_causal/py\.typed"):
+        load("check_package").check_contents(tmp_path / "w.whl", tmp_path / "s.tar.gz")
+
+
+@pytest.mark.parametrize("source", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebooks_are_their_sources_executed(source: Path) -> None:
+    notebook = json.loads(source.with_suffix(".ipynb").read_text(encoding="utf-8"))
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    written = re.split(r"^# %%(?: \[markdown\])?\n", source.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    parts = [
+        part.strip() for part in written if part.strip() and not all(x.startswith("#") for x in part.split("\n") if x)
+    ]
+    assert ["".join(cell["source"]).strip() for cell in code] == parts
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell["outputs"]]
+    assert outputs
+    assert not [output for output in outputs if output["output_type"] == "error" or output.get("name") == "stderr"]
+    assert not MACHINE.search(json.dumps([output for output in outputs if "image/png" not in output.get("data", {})]))
+
+
+def test_three_notebooks_stay_small() -> None:
+    assert len(NOTEBOOKS) == 3
+    assert sum(path.with_suffix(".ipynb").stat().st_size for path in NOTEBOOKS) < 600_000

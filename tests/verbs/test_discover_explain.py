@@ -1,0 +1,191 @@
+"""`discover` and `explain` as a user meets them: knowledge, doubt, counts, memory, and odd input in one clear line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from oscar_causal.discovery.results import read_run, read_table
+
+Oscar = Callable[..., Any]
+FEW = ("--contexts", "32")
+
+
+@pytest.fixture
+def discover(oscar: Oscar, toy: Any, tmp_path: Path) -> Callable[..., Any]:
+    return lambda *words: oscar("discover", toy.model, toy.fleet, "--out", tmp_path / "r", *words)
+
+
+def write(path: Path, value: Any) -> Path:
+    path.write_text(json.dumps(value))
+    return path
+
+
+def test_a_run_tells_its_memory_and_what_became_of_every_sequence(
+    discover: Callable[..., Any], toy: Any, tmp_path: Path
+) -> None:
+    ran = discover(*FEW)
+    assert ran.code == 0, ran.err
+    assert ran.err.startswith("memory: about 0.")
+    assert "12 of 30 sequences explained; 18 without a label to explain; 1 shorter than c" in ran.out
+    assert f"{toy.counts['unknown_events']} events unknown to the model" in ran.out
+    assert f"{toy.counts['unknown_labels']} labels unknown to the model" in ran.out
+
+
+def test_knowledge_and_other_models_reach_the_tables(discover: Callable[..., Any], toy: Any, tmp_path: Path) -> None:
+    known = write(tmp_path / "k.json", {"labels": {"x": {"required": ["E3"]}, "y": {"forbidden": ["E1"]}}})
+    ran = discover(*FEW, "--knowledge", known, "--also", toy.other, "--json")
+    assert ran.code == 0, ran.err
+    summary = json.loads(ran.out)
+    assert summary["counts"]["sequences"] == 30
+    causes = read_table(tmp_path / "r", "causes").to_pylist()
+    assert not [row for row in causes if (row["label"], row["event"]) == ("y", "E1")]
+    assert [row for row in causes if (row["label"], row["event"], row["source"]) == ("x", "E3", "background knowledge")]
+    assert all(row["agreement"] in (0.5, 1.0) for row in causes if row["event"] != "E3")
+    recorded = read_run(tmp_path / "r")["config"]["knowledge"]["labels"]
+    assert recorded == {"x": {"forbidden": [], "required": ["E3"]}, "y": {"forbidden": ["E1"], "required": []}}
+
+
+@pytest.mark.parametrize("replacement", ["marginal", "donors", "delete"])
+def test_other_replacements(discover: Callable[..., Any], tmp_path: Path, replacement: str) -> None:
+    ran = discover(*FEW, "--replacement", replacement, "--json")
+    assert ran.code == 0, ran.err
+    assert read_run(tmp_path / "r")["config"]["replacement"] == replacement
+    logp = read_table(tmp_path / "r", "verdicts")["contexts_logp"].to_pylist()
+    assert all((value is None) == (replacement == "delete") for value in logp)
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("--alpha", "0"), "alpha: expected between 0 and 1, got 0.0"),
+        (("--alpha", "nan"), "alpha"),
+        (("--alpha", "five"), "--alpha"),
+        (("--delta", "1.5"), "delta"),
+        (("--contexts", "0"), "contexts"),
+        (("--contexts", "0", "--estimator", "prefix"), "contexts"),
+        (("--context", "0", "--estimator", "prefix"), "context"),
+        (("--sampler", "dice", "--estimator", "prefix"), "dice"),
+        (("--threshold", "inf", "--estimator", "prefix"), "threshold"),
+        (("--memory", "0"), "--memory: expected a number of GiB above 0, got 0.0"),
+        (("--memory", "0.00001"), "--memory: expected at least"),
+        (("--workers", "0"), "workers"),
+        (("--device", "abacus"), "abacus"),
+        (("--replacement", "magic"), "magic"),
+        (("--replacement", "delete", "--estimator", "prefix"), "replacement"),
+        (("--exclude", "E99"), "'E99'"),
+        (("--knowledge", "nowhere.json"), "nowhere.json"),
+        (("--also", "nowhere"), "nowhere"),
+        (("--label", "z"), "'z'"),
+        (("--label", "x", "--predicted"), "--predicted"),
+        (("--label", "x", "--label", "x"), "'x'"),
+        (("--held-out", "--exclude", "<unknown>"), "'<unknown>'"),
+    ],
+)
+def test_mistakes_are_one_line_and_leave_nothing(
+    discover: Callable[..., Any], tmp_path: Path, words: tuple[str, ...], expected: str
+) -> None:
+    discover(*words).refused(expected)
+    assert not list(tmp_path.iterdir())
+
+
+def test_names_in_a_knowledge_file_are_checked(discover: Callable[..., Any], tmp_path: Path) -> None:
+    for content, word in (({"required": ["E99"]}, "E99"), ({"labels": {"w": {}}}, "'w'"), ({"needed": []}, "needed")):
+        discover("--knowledge", write(tmp_path / "k.json", content)).refused(word)
+
+
+def test_small_budgets_of_one_estimator_do_not_trouble_the_other(discover: Callable[..., Any]) -> None:
+    assert discover("--estimator", "prefix", "--contexts", "4", "--context", "3").code == 0
+
+
+# --- explain ---
+
+
+@pytest.fixture
+def explain(oscar: Oscar, toy: Any, tmp_path: Path) -> Callable[..., Any]:
+    def run(record: Any, *words: object) -> Any:
+        return oscar("explain", toy.model, write(tmp_path / "one.json", record), *FEW, *words)
+
+    return run
+
+
+EVENTS = ["E5", "E0", "E7", "E8", "E9", "E10", "E11", "E12"]
+
+
+def test_explain_shows_causes_doubt_and_knowledge(explain: Callable[..., Any], toy: Any, tmp_path: Path) -> None:
+    known = write(tmp_path / "k.json", {"labels": {"x": {"required": ["E7"]}}})
+    told = explain({"events": EVENTS, "labels": ["x"]}, "--knowledge", known, "--also", toy.other)
+    assert told.code == 0, told.err
+    assert "timeline  .++....." in told.out
+    for words in ("agree", "background knowledge", "plausibility: mean log P of an event is", "required by"):
+        assert words in told.out, words
+    plain = explain({"events": EVENTS, "labels": ["x"]})
+    assert "agree" not in plain.out
+    assert "source" not in plain.out
+
+
+def test_explain_as_json_is_json(explain: Callable[..., Any], tmp_path: Path) -> None:
+    known = write(tmp_path / "k.json", {"excluded": ["E7"], "required": ["E7"]})
+    (found,) = json.loads(explain({"events": EVENTS, "labels": ["x"]}, "--knowledge", known, "--json").out)
+    causes = {cause["event"]: cause for cause in found["causes"]}
+    assert set(causes) == {"E0", "E7"}
+    assert causes["E7"]["effect"] is None
+    assert found["trusted"] is True
+    assert found["seen_in_training"] is False
+    assert found["observed_logp"] < 0
+    assert found["contexts_logp"] < 0
+
+
+def test_folds_that_do_not_know_the_sequence_answer_by_their_mean(oscar: Oscar, toy: Any, tmp_path: Path) -> None:
+    one = write(tmp_path / "one.json", {"events": EVENTS, "labels": ["x"]})
+    (found,) = json.loads(oscar("explain", toy.folds, one, *FEW, "--json").out)
+    assert {cause["event"]: cause["agreement"] for cause in found["causes"]} == {"E0": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"events": ["E0"], "labels": ["x"]}, "shorter than the model's c = 5 events"),
+        ({"events": ["E20", "who"], "labels": ["x"]}, "2 unknown events"),
+        ({"events": ["E20", "who"], "labels": ["x"]}, "no event may be replaced"),
+        ({"events": EVENTS * 5, "labels": ["x"]}, "oldest events cut off"),
+        ({"events": EVENTS, "labels": ["y"]}, "cannot judge this label"),
+        ({"events": EVENTS, "labels": ["z"]}, "the model does not know 'z'"),
+        ({"events": ["E7", "E8"]}, "none is recorded and none has P > 0.5"),
+        ({"events": EVENTS}, ": x, P = "),
+        ({"events": ["E0"] * 6, "labels": ["x"]}, ": x, P = "),
+    ],
+)
+def test_odd_sequences_are_explained_with_a_remark(explain: Callable[..., Any], record: Any, words: str) -> None:
+    told = explain(record)
+    assert told.code == 0, told.err
+    assert words in told.out
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ({"events": []}, "empty"),
+        ({"events": "E0"}, "list of events"),
+        ([], "JSON object"),
+        ({"events": ["E0", "E1"], "times": [1, 0]}, "times in order"),
+        ({"events": ["E0", "E1"], "times": [1]}, "times"),
+        ({"events": ["E0"], "times": ["soon"]}, "soon"),
+        ({"events": ["E0"], "labels": "x"}, "labels"),
+    ],
+)
+def test_what_is_no_sequence_is_one_line(explain: Callable[..., Any], record: Any, words: str) -> None:
+    explain(record).refused(words)
+
+
+def test_options_of_explain_are_checked(explain: Callable[..., Any]) -> None:
+    record = {"events": EVENTS, "labels": ["x"]}
+    explain(record, "--alpha", "2").refused("alpha")
+    explain(record, "--delta", "-1").refused("delta")
+    explain(record, "--label", "z").refused("'z'")
+    explain(record, "--also", "nowhere").refused("nowhere")
+    explain(record, "--knowledge", "nowhere.json").refused("nowhere.json")

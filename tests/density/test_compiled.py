@@ -68,8 +68,8 @@ def test_company_and_order_change_no_bit(model: OscarModel, questions: list[Ques
 def test_half_precision_is_near(model: OscarModel, questions: list[Question]) -> None:
     exact = CompiledNetwork(model.network, torch.float32).label_logits(questions)
     half = CompiledNetwork(model.network, torch.float16).label_logits(questions)
-    errors = torch.cat([(a - b).abs().flatten() for a, b in zip(exact, half, strict=True)])
-    assert 0 < errors.max() < 0.05  # another precision, the same network
+    first, second = (torch.cat([part.flatten() for part in parts]) for parts in (exact, half))
+    assert 0 < (first - second).std() < 0.01 * first.std()  # another precision, the same network
 
 
 def test_event_laws_are_those_of_the_model(model: OscarModel, questions: list[Question]) -> None:

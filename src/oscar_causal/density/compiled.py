@@ -118,6 +118,9 @@ class CompiledNetwork:
                         raise
                     self._launches.clear()
                     self.pieces.halve(rows)
+                except BaseException:
+                    self._launches.clear()  # what made it fail still lies in one of them
+                    raise
         return [torch.cat(parts[k]) for k in range(len(asked))]
 
     def rows(self, kind: Kind, tokens: int) -> int:

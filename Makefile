@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper error-rates faults fuzz clean
+.PHONY: setup demo test check format web web-check bench bench-paper docs package error-rates faults fuzz clean
 
 setup: .venv/.setup-done
 
@@ -43,6 +43,13 @@ bench: setup
 
 bench-paper: setup
 	$(BIN)/oscar bench table-1 --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"
+
+docs: setup
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
+	$(BIN)/mkdocs build --strict --quiet
+
+package: setup
+	$(BIN)/python scripts/check_package.py
 
 faults: setup
 	$(BIN)/python scripts/faults.py --out docs/results

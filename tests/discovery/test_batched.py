@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,8 +19,10 @@ from oscar_causal.discovery import batched
 from oscar_causal.discovery.batched import explain_together
 from oscar_causal.discovery.boundary import Boundary
 from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.local import discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.prefix import PrefixConfig
+from oscar_causal.errors import UsageError
 
 CONFIGS = {
     "intervention": DiscoveryConfig(intervention=InterventionConfig(contexts=48)),
@@ -74,7 +77,7 @@ def test_company_order_and_number_change_no_bit(
 
 
 def test_other_models_and_means_are_asked_too(toy: Any, fast: OscarModel, fleet: Dataset) -> None:
-    config = CONFIGS["intervention"]
+    config = CONFIGS["prefix"]
     other, folds = load_model(toy.other), load_models(toy.folds)
     plain = list(discover(load_model(toy.model), fleet, config, also=[other]))
     assert verdicts(plain) == verdicts(list(discover(fast, fleet, config, also=[other.compiled(torch.float32)])))
@@ -146,3 +149,10 @@ def test_memory_that_was_short_is_flagged(fast: OscarModel, fleet: Dataset, monk
     found = list(discover(fast, fleet, CONFIGS["intervention"], indices=range(10)))
     flags = [flag for boundaries in found for item in boundaries for flag in item.flags]
     assert any(flag.startswith("memory was short") for flag in flags)
+
+
+@pytest.mark.parametrize(("precision", "device"), [("bf16", "cpu"), ("fp8", "cpu")])
+def test_half_precision_is_for_gpus(toy: Any, tmp_path: Path, precision: str, device: str) -> None:
+    with pytest.raises(UsageError, match=f"--precision.*{precision}"):
+        discover_folder(toy.model, toy.fleet, tmp_path / "out", device=device, precision=precision)
+    assert not (tmp_path / "out").exists()

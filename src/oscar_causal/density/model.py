@@ -25,6 +25,9 @@ from oscar_causal.errors import UsageError
 
 __all__ = ["TOKENS_PER_PASS", "OscarModel", "length_batches", "pieces_of", "sequence_contexts", "to_tokens"]
 
+MOST_LOGITS = 1 << 22
+"""Next-event logits of contexts that exist at the same time."""
+
 
 @dataclass(frozen=True)
 class OscarModel:
@@ -125,11 +128,12 @@ class OscarModel:
 
     def _logp(self, piece: Contexts, hidden_x: Tensor) -> Tensor:
         ids = piece.event_ids.to(self.device).unsqueeze(-1)  # (rows, L, 1)
-        rows = [  # one (L, V) at a time
-            torch.log_softmax(self.network.event_logits(state[:-1]).float(), dim=-1).gather(-1, event)[:, 0]
-            for state, event in zip(hidden_x, ids, strict=True)
+        size = max(1, MOST_LOGITS // (ids.shape[1] * self.network.config.events))  # rows whose (L, V) exist together
+        parts = [
+            torch.log_softmax(self.network.event_logits(states[:, :-1]).float(), dim=-1).gather(-1, events)[..., 0]
+            for states, events in zip(torch.split(hidden_x, size), torch.split(ids, size), strict=True)
         ]
-        return torch.stack(rows)
+        return torch.cat(parts)
 
     def label_slopes(self, sequence: Contexts, labels: Tensor, law: Tensor, shares: Sequence[float]) -> Tensor:
         """How fast the log odds of each label fall as each event fades into its `law` (L, V): (S, L, Y')."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -51,18 +52,17 @@ class RayExplainer:
 
 
 def _stream(ray: Any, job: Job, shards: Shards, workers: int | None) -> Iterator[tuple[int, dict[str, bytes]]]:
-    import ray.data
-
+    data = import_module("ray.data")
     _be_quiet(ray)
     job = replace(job, device=_device(ray, job.device))
     unit, room = _places(ray, job.device)
     most = min(len(shards), max(1, room if workers is None else min(workers, room)))
-    work = ray.data.from_items([_item(k, indices) for k, indices in shards], override_num_blocks=len(shards))
+    work = data.from_items([_item(k, indices) for k, indices in shards], override_num_blocks=len(shards))
     explained = work.map_batches(
         RayExplainer,
         fn_constructor_args=(job,),
         batch_size=1,
-        compute=ray.data.ActorPoolStrategy(min_size=1, max_size=most, max_tasks_in_flight_per_actor=IN_FLIGHT),
+        compute=data.ActorPoolStrategy(min_size=1, max_size=most, max_tasks_in_flight_per_actor=IN_FLIGHT),
         **unit,
     )
     seen: set[int] = set()

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper docs package error-rates faults fuzz clean
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed docs package error-rates faults fuzz clean
 
 setup: .venv/.setup-done
 
@@ -56,6 +56,9 @@ faults: setup
 
 fuzz: setup
 	$(BIN)/python scripts/fuzz.py --out docs/results
+
+bench-speed: setup
+	$(BIN)/oscar bench speed --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"
 
 error-rates: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/error_rates.py --out docs/results

@@ -49,11 +49,14 @@ class Small(Network):
     room = 1000
     asked: list[int]
 
-    def forward(self, tokens: Any) -> Any:
-        self.asked.append(len(tokens.event_ids))
-        if len(tokens.event_ids) > self.room:
+    def __init__(self, config: NetworkConfig) -> None:
+        super().__init__(config)
+        self.embedding.register_forward_pre_hook(self._enter)  # every pass begins there
+
+    def _enter(self, _: Any, words: tuple[Any, ...]) -> None:
+        self.asked.append(len(words[0].event_ids))
+        if self.asked[-1] > self.room:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
-        return super().forward(tokens)
 
 
 def small(room: int) -> OscarModel:

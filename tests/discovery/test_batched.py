@@ -72,7 +72,7 @@ def test_company_order_and_number_change_no_bit(
     every = list(discover(fast, fleet, CONFIGS[estimator]))
     some = [17, 3, 1, 28]
     assert list(discover(fast, fleet, CONFIGS[estimator], indices=some)) == [every[k] for k in some]
-    monkeypatch.setattr(batched.explain_together, "__kwdefaults__", {"in_flight": 3})
+    monkeypatch.setattr(batched, "IN_FLIGHT", 3)
     assert list(discover(fast, fleet, CONFIGS[estimator])) == every
 
 
@@ -122,7 +122,7 @@ def test_the_first_failure_by_place_ends_the_work(fast: OscarModel) -> None:
         explain_together(explain, [fast], range(100), in_flight=2)
     assert len(begun) < 10
     assert explain_together(explain, [fast], [7, 5], in_flight=4) == [7.0, 5.0]
-    assert explain_together(explain, [fast], []) == []
+    assert explain_together(explain, [fast], [], in_flight=4) == []
 
 
 def test_an_error_of_the_model_reaches_every_thread_that_asked(fast: OscarModel) -> None:
@@ -132,7 +132,7 @@ def test_an_error_of_the_model_reaches_every_thread_that_asked(fast: OscarModel)
         return models[0].event_probs(broken)
 
     with pytest.raises(IndexError):
-        explain_together(explain, [fast], range(3))
+        explain_together(explain, [fast], range(3), in_flight=3)
 
 
 def test_memory_that_was_short_is_flagged(fast: OscarModel, fleet: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -142,14 +142,14 @@ def test_a_resumed_run_keeps_its_piece_size(toy: Any, tmp_path: Path, monkeypatc
 def test_a_device_short_of_memory_gets_smaller_pieces_and_a_flag(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = load_models(toy.model).models[0], read_dataset(toy.fleet)
     (plain,) = discover(model, data, CONFIG, indices=[5])
-    real = model.network.forward
+    real = model.network.embedding.forward
 
     def crowded(tokens: Any, *rest: Any) -> Any:
         if len(tokens.event_ids) > 3:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
         return real(tokens, *rest)
 
-    monkeypatch.setattr(model.network, "forward", crowded)
+    monkeypatch.setattr(model.network.embedding, "forward", crowded)
     (first,), (again,) = (discover(model, data, CONFIG, indices=[5]) for _ in range(2))
     assert first == again
     for before, after in zip(plain, first, strict=True):
@@ -168,7 +168,7 @@ def test_a_device_without_room_for_one_context_is_one_clear_line(toy: Any, monke
     def full(*_: Any) -> Any:
         raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(model.network, "forward", full)
+    monkeypatch.setattr(model.network.embedding, "forward", full)
     with pytest.raises(UsageError, match="car 5: the device ran out of memory"):
         list(discover(model, data, CONFIG, indices=[5]))
 

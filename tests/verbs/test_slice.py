@@ -36,7 +36,14 @@ def test_demo_reports_every_stage(demo: Path) -> None:
     assert set(figures["why"]) == {"intervention", "prefix"}
     for scores in figures["why"].values():
         assert 0 <= scores["sample"]["f1_of_means"] <= 1
-    assert {path.name for path in demo.iterdir()} == {"fleet", "model", "intervention", "prefix", "demo.json"}
+    assert {path.name for path in demo.iterdir()} == {
+        "fleet",
+        "model",
+        "intervention",
+        "prefix",
+        "page.html",
+        "demo.json",
+    }
 
 
 def test_discover_and_score(oscar: Oscar, demo: Path, tmp_path: Path) -> None:

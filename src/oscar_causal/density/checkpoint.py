@@ -80,8 +80,8 @@ def _read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
         if not isinstance(sizes, dict) or not isinstance(channels, list) or len(channels) != sizes["channels"]:
             raise ValueError("expected 'network' with sizes and 'channels' with names")
         wrong = [name for name, value in sizes.items() if name != "label_form" and type(value) is not int]
-        if wrong or max(value for name, value in sizes.items() if name != "label_form") > LARGEST_SIZE:
-            raise ValueError(f"network: expected whole numbers up to {LARGEST_SIZE}, got {wrong or 'a larger one'}")
+        if wrong or not all(0 <= value <= LARGEST_SIZE for name, value in sizes.items() if name != "label_form"):
+            raise ValueError(f"network: expected whole numbers up to {LARGEST_SIZE}, got {wrong or 'another one'}")
         if max(sizes.get(name, 1) for name in ("layers", "label_layers")) > MOST_LAYERS:
             raise ValueError(f"network: expected at most {MOST_LAYERS} layers")
         limits = tuple(config[name] for name in ("max_length", "min_context"))

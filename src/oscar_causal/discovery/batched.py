@@ -24,7 +24,9 @@ from oscar_causal.density.memory import Pieces
 from oscar_causal.density.model import OscarModel
 
 IN_FLIGHT = 64
-"""Sequences under study at the same time; their replacement laws (L, V) lie in memory together."""
+"""Most sequences under study at the same time."""
+LAWS_BYTES = 4 << 30
+"""Room for their replacement laws (L, V): a double and, while it is made, two single precision numbers an entry."""
 
 Models = Sequence[Any]
 """An `OscarModel` or the mean of several, or proxies of them: the one that judges, then those that are asked too."""
@@ -139,7 +141,7 @@ def explain_together(
     models: Models,
     items: Sequence[Item],
     *,
-    in_flight: int = IN_FLIGHT,
+    in_flight: int,
 ) -> list[Result]:
     """`[explain(models, item) for item in items]`, `in_flight` of them at a time.
 
@@ -231,6 +233,15 @@ def are_fast(models: Models) -> bool:
     """Do all models answer many sequences at once?"""
     parts = [part for model in models for part in getattr(model, "models", (model,))]
     return all(isinstance(part, OscarModel) and part.fast is not None for part in parts)
+
+
+def room_for(longest: int, events: int) -> int:
+    """How many sequences of at most `longest` events are studied at once; it decides memory and speed, no result.
+
+    >>> room_for(100, 1000), room_for(512, 100_000)
+    (64, 5)
+    """
+    return max(1, min(IN_FLIGHT, LAWS_BYTES // (16 * longest * events)))
 
 
 def by_length(lengths: Sequence[int]) -> list[int]:

@@ -16,7 +16,7 @@ from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
 from oscar_causal.density.interface import Contexts, LabelDensity
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.asking import ask
-from oscar_causal.discovery.batched import are_fast, by_length, explain_together
+from oscar_causal.discovery.batched import are_fast, by_length, explain_together, room_for
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Int64
 from oscar_causal.discovery.doubt import borderline_flags, with_agreement
@@ -77,7 +77,8 @@ def _together(
     for begin in range(0, len(chosen), WINDOW):
         window = chosen[begin : begin + WINDOW]
         order = by_length(dataset.lengths[window].tolist())
-        found = explain_together(meet, models, [int(window[k]) for k in order])
+        room = room_for(int(dataset.lengths[window].max()), models[0].vocabulary.size)
+        found = explain_together(meet, models, [int(window[k]) for k in order], in_flight=room)
         yield from (boundaries for _, boundaries in sorted(zip(order, found, strict=True), key=lambda item: item[0]))
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from oscar_causal.data.folders import read_json
+from oscar_causal.density import compiled
 from oscar_causal.density.settings import preset_config
 from oscar_causal.density.transformer import Network, NetworkConfig
 from oscar_causal.errors import UsageError
@@ -101,6 +102,7 @@ def _nothing() -> Any:
 
 def test_the_whole_bench(settings: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(speed.SIZES, "tiny", SMALL)
+    monkeypatch.setattr(compiled, "LAUNCH_TOKENS", {"end": 1024, "along": 1024, "events": 256})  # half is slow here
     monkeypatch.setattr(speed, "SWEEPS", {"labels": (2, 9), "mean_length": (25, 30)})
     chosen = settings(rows="ours,listing", sweep=True, test=3, fleet="demo")
     found = speed.BENCH(chosen)

@@ -6,6 +6,7 @@ what is present, so the conditional mutual information is identified.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -59,66 +60,88 @@ def remove_finalists(  # noqa: PLR0913 - a stage of the estimator
     budget: int,
 ) -> tuple[list[Removed], int]:
     """Take finalists out alone, those with a stand-in in pairs, and tell occurrences apart; contexts spent."""
-    removed = [Removed() for _ in tested]
-    spent = remove_one(model, subject, labels, tested, removed, max(2, 2 * budget // 3))
-    spent += remove_two(model, subject, labels, tested, removed, reference, delta, (budget - spent + 1) // 2)
-    spent += tell_occurrences(model, subject, labels, tested, removed, reference, delta, budget - spent)
-    return removed, spent
+    stage = _Removal(model, subject, labels, tested, reference, delta, [Removed() for _ in tested])
+    spent = stage.one(max(2, 2 * budget // 3))
+    spent += stage.two((budget - spent + 1) // 2)
+    spent += stage.occurrences(budget - spent)
+    return stage.removed, spent
 
 
-def remove_one(
-    model: LabelDensity, subject: Subject, labels: Int64, tested: list[Focus], removed: list[Removed], budget: int
-) -> int:
-    """Take out one finalist each: by rising p-value, the labels taking turns; what is left buys second draws."""
-    queue: dict[int, None] = {}
-    orders = [focus.finalists[np.argsort(focus.tests.p_values, kind="stable")] for focus in tested]
-    for rank in range(max((len(order) for order in orders), default=0)):
-        queue.update(dict.fromkeys(int(order[rank]) for order in orders if rank < len(order)))
-    if not queue:
-        return 0
-    types = list(queue)
-    chosen = np.array((types * 2)[:budget])
-    masks = np.zeros((len(chosen), len(subject.types)), bool)
-    masks[np.arange(len(chosen)), chosen] = True
-    outcomes = respond(model, subject, masks, labels, "alone")  # (M, Y')
-    for j, focus in enumerate(tested):
-        removed[j].alone.update({int(t): outcomes[chosen == t, j] for t in focus.finalists if (chosen == t).any()})
-    return len(chosen)
+@dataclass(frozen=True)
+class _Removal:
+    """The stage at work on one sequence; each step returns the contexts it has spent."""
 
+    model: LabelDensity
+    subject: Subject
+    labels: Int64
+    tested: list[Focus]
+    reference: Float64
+    delta: float
+    removed: list[Removed]
 
-def remove_two(  # noqa: PLR0913
-    model: LabelDensity,
-    subject: Subject,
-    labels: Int64,
-    tested: list[Focus],
-    removed: list[Removed],
-    reference: Float64,
-    delta: float,
-    budget: int,
-) -> int:
-    """Take out pairs of promising finalists without which, one by one, P(label) hardly falls."""
-    wanted: list[tuple[int, int, int]] = []
-    for j, focus in enumerate(tested):
+    def one(self, budget: int) -> int:
+        """Take out one finalist each: by rising p-value, the labels taking turns; what is left buys second draws."""
+        queue: dict[int, None] = {}
+        orders = [focus.finalists[np.argsort(focus.tests.p_values, kind="stable")] for focus in self.tested]
+        for rank in range(max((len(order) for order in orders), default=0)):
+            queue.update(dict.fromkeys(int(order[rank]) for order in orders if rank < len(order)))
+        if not queue:
+            return 0
+        chosen = np.array((list(queue) * 2)[:budget])
+        outcomes = self._without([(int(t),) for t in chosen], "alone")  # (M, Y')
+        for j, focus in enumerate(self.tested):
+            answers = {int(t): outcomes[chosen == t, j] for t in focus.finalists if (chosen == t).any()}
+            self.removed[j].alone.update(answers)
+        return len(chosen)
+
+    def two(self, budget: int) -> int:
+        """Take out pairs of promising finalists without which, one by one, P(label) hardly falls."""
+        wanted = [(j, pair) for j in range(len(self.tested)) for pair in combinations(self._quiet(j), 2)]
+        pairs = list(dict.fromkeys(pair for _, pair in wanted))[: max(budget, 0)]
+        if not pairs:
+            return 0
+        outcomes = self._without(pairs, "pair")  # (M, Y')
+        for j, pair in wanted:
+            if pair in pairs:
+                without, reference = float(outcomes[pairs.index(pair), j]), float(self.reference[j])
+                _note_pair(self.removed[j], pair, without, reference, self.delta)
+        return len(pairs)
+
+    def occurrences(self, budget: int) -> int:
+        """For repeated finalists with an effect of their own: keep one occurrence, replace the others."""
+        owner = self.subject.owner
+        repeated = np.flatnonzero(np.bincount(owner, minlength=len(self.subject.types)) > 1)
+        drops = {(j, t): self._drop(j, t) for j, part in enumerate(self.removed) for t in part.alone if t in repeated}
+        effects = {key: drop for key, drop in drops.items() if abs(drop) >= self.delta}
+        types = dict.fromkeys(t for _, t in effects)
+        rows = [(t, int(at)) for t in types for at in np.flatnonzero(owner == t)[-MOST_OCCURRENCES:]][: max(budget, 0)]
+        if not rows:
+            return 0
+        masks = np.array([(owner == t) & (np.arange(len(owner)) != at) for t, at in rows])  # (M, L)
+        outcomes = respond_at(self.model, self.subject, masks, self.labels, "occurrence")  # (M, Y')
+        for (j, t), drop in effects.items():
+            falls = {at: self.reference[j] - outcomes[k, j] for k, (of, at) in enumerate(rows) if of == t}
+            if falls:
+                enough = (at for at, fall in falls.items() if fall * np.sign(drop) < abs(drop) / 2)
+                self.removed[j].mattered[t] = tuple(enough)
+        return len(rows)
+
+    def _without(self, groups: Sequence[tuple[int, ...]], purpose: str) -> Float64:
+        """P(label) without each group of types: (M, Y')."""
+        masks = np.zeros((len(groups), len(self.subject.types)), bool)
+        for row, group in enumerate(groups):
+            masks[row, list(group)] = True
+        return respond(self.model, self.subject, masks, self.labels, purpose)
+
+    def _drop(self, j: int, t: int) -> float:
+        return self.removed[j].drop(t, float(self.reference[j])) or 0.0
+
+    def _quiet(self, j: int) -> list[int]:
+        """Promising finalists of a label that were taken out and hardly missed, by rising p-value."""
+        focus = self.tested[j]
         order = np.argsort(focus.tests.p_values, kind="stable")
-        quiet = [
-            int(focus.finalists[k])
-            for k in order
-            if focus.tests.p_values[k] <= PROMISING
-            and abs(removed[j].drop(int(focus.finalists[k]), float(reference[j])) or 0.0) < delta
-            and int(focus.finalists[k]) in removed[j].alone
-        ]
-        wanted += [(j, a, b) for a, b in combinations(quiet, 2)]
-    pairs = list(dict.fromkeys((a, b) for _, a, b in wanted))[: max(budget, 0)]
-    if not pairs:
-        return 0
-    masks = np.zeros((len(pairs), len(subject.types)), bool)
-    for row, pair in enumerate(pairs):
-        masks[row, list(pair)] = True
-    outcomes = respond(model, subject, masks, labels, "pair")  # (M, Y')
-    for j, a, b in wanted:
-        if (a, b) in pairs:
-            _note_pair(removed[j], (a, b), float(outcomes[pairs.index((a, b)), j]), float(reference[j]), delta)
-    return len(pairs)
+        promising = [int(focus.finalists[k]) for k in order if focus.tests.p_values[k] <= PROMISING]
+        return [t for t in promising if t in self.removed[j].alone and abs(self._drop(j, t)) < self.delta]
 
 
 def _note_pair(removed: Removed, pair: tuple[int, int], without: float, reference: float, delta: float) -> None:
@@ -128,38 +151,3 @@ def _note_pair(removed: Removed, pair: tuple[int, int], without: float, referenc
             continue
         if t not in removed.partner or abs(reference - without) > abs(reference - removed.without_both[t]):
             removed.partner[t], removed.without_both[t] = other, without
-
-
-def tell_occurrences(  # noqa: PLR0913
-    model: LabelDensity,
-    subject: Subject,
-    labels: Int64,
-    tested: list[Focus],
-    removed: list[Removed],
-    reference: Float64,
-    delta: float,
-    budget: int,
-) -> int:
-    """For repeated finalists with an effect of their own: keep one occurrence, replace the others."""
-    repeated = np.flatnonzero(np.bincount(subject.owner, minlength=len(subject.types)) > 1)
-    effects = {
-        (j, t): drop
-        for j, part in enumerate(removed)
-        for t in part.alone
-        if t in repeated and abs(drop := part.drop(t, float(reference[j])) or 0.0) >= delta
-    }
-    rows = [
-        (t, int(position))
-        for t in dict.fromkeys(t for _, t in effects)
-        for position in np.flatnonzero(subject.owner == t)[-MOST_OCCURRENCES:]
-    ][: max(budget, 0)]
-    if not rows:
-        return 0
-    masks = np.array([(subject.owner == t) & (np.arange(len(subject.owner)) != at) for t, at in rows])  # (M, L)
-    outcomes = respond_at(model, subject, masks, labels, "occurrence")  # (M, Y')
-    for (j, t), drop in effects.items():
-        mine = [k for k, (owner, _) in enumerate(rows) if owner == t]
-        enough = [rows[k][1] for k in mine if (reference[j] - outcomes[k, j]) * np.sign(drop) < abs(drop) / 2]
-        if mine:
-            removed[j].mattered[t] = tuple(enough)
-    return len(rows)

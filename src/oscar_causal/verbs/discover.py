@@ -121,17 +121,22 @@ def run(
     summary["counts"] = run_info["counts"]
     if json:
         print_json(summary)
-        return
-    print_lines(
-        [
-            f"{out}: {summary['explained']:,} (sequence, label) pairs explained, {summary['causes']:,} causes, "
-            f"{summary['inhibitors']:,} inhibitors, {summary['empty']:,} pairs without any",
-            count_words(run_info["counts"]),
-            f"marks: {summary['untrusted']:,} on labels not to be trusted, "
-            f"{summary['seen']:,} on sequences seen in training",
-            "a cause is a direct effect on the model's prediction; of the world it speaks as far as the model is right",
-        ]
+    else:
+        print_lines(summary_words(summary))
+
+
+def summary_words(summary: dict[str, Any]) -> list[str]:
+    """What a run has found, for people."""
+    found = (
+        f"{summary['causes']:,} causes, {summary['inhibitors']:,} inhibitors, {summary['empty']:,} pairs without any"
     )
+    marks = f"{summary['untrusted']:,} on labels not to be trusted, {summary['seen']:,} on sequences seen in training"
+    return [
+        f"{summary['results']}: {summary['explained']:,} (sequence, label) pairs explained, {found}",
+        count_words(summary["counts"]),
+        f"marks: {marks}",
+        "a cause is a direct effect on the model's prediction; of the world it speaks as far as the model is right",
+    ]
 
 
 def count_words(counts: dict[str, int]) -> str:

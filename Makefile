@@ -52,10 +52,10 @@ package: setup
 	$(BIN)/python scripts/check_package.py
 
 faults: setup
-	$(BIN)/python scripts/faults.py --out docs/results
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/faults.py --out docs/results
 
 fuzz: setup
-	$(BIN)/python scripts/fuzz.py --out docs/results
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py --out docs/results
 
 bench-speed: setup
 	$(BIN)/oscar bench speed --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"

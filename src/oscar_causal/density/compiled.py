@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import Blocks, context_tokens, label_states
 from oscar_causal.density.memory import Pieces
+from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 
 BUCKET = 16
@@ -55,7 +56,7 @@ class Body(nn.Module):
         for block in [*self.blocks, *self.label_blocks] if fused else []:
             block.compile(dynamic=True)
         self.embedding = torch.compile(network.embedding, dynamic=True) if fused else network.embedding
-        self.bag = torch.compile(network.bag, dynamic=True) if fused else network.bag
+        self.bag = network.bag  # as it is: a fused running sum adds up in the order in which its parts happen to finish
 
 
 class CompiledNetwork:
@@ -89,7 +90,7 @@ class CompiledNetwork:
         return self._answer("events", [(part, 0) for part in contexts], finish)
 
     def _label_head(self, question: Question, kind: Kind) -> Callable[[Tensor], Tensor]:
-        labels, positions = question.labels.to(self.device), question.positions.to(self.device)
+        labels, positions = send(question.labels, self.device), send(question.positions, self.device)
 
         def finish(states: Tensor) -> Tensor:
             if kind == "end":

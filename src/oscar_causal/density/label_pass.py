@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from oscar_causal.data.vocabulary import START_ID
 from oscar_causal.density.interface import Contexts
+from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Attention, Block, Network, Tokens, rotary_table, rotate
 
 
@@ -71,14 +72,14 @@ def label_states(network: Network, tokens: Tokens, at: Tensor | None = None, bod
 
 def context_tokens(contexts: Contexts, device: torch.device) -> Tokens:
     """Contexts with their start token: event ids (N, L + 1); times and channels in one row that all contexts share."""
-    ids = contexts.event_ids.to(device)
+    ids = send(contexts.event_ids, device)
     count, length = ids.shape
     elapsed = torch.zeros(length + 1, dtype=torch.float64, device=device)
-    elapsed[1:] = contexts.times.to(device)
+    elapsed[1:] = send(contexts.times, device)
     gaps = torch.zeros_like(elapsed)
     gaps[2:] = elapsed[2:] - elapsed[1:-1]
     missing = torch.full((1, contexts.channels.shape[1]), torch.nan, device=device)
-    channels = torch.cat([missing, contexts.channels.to(device)])
+    channels = torch.cat([missing, send(contexts.channels, device)])
     start = torch.full((count, 1), START_ID, dtype=torch.int64, device=device)
     return Tokens(
         torch.cat([start, ids], dim=1),

@@ -15,6 +15,7 @@ from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import context_tokens
 from oscar_causal.density.memory import Pieces
 from oscar_causal.density.slopes import replacement_means
+from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Blend, Network, Tokens
 
 LAUNCH_TOKENS = 1 << 12
@@ -83,7 +84,7 @@ def _rows(network: Network, question: SlopeQuestion, size: int) -> Iterator[_Row
     device = network.label_head.weight.device
     tokens = context_tokens(question.sequence, device)
     length = tokens.event_ids.shape[1]
-    law = question.law.to(device)
+    law = send(question.law, device)
     tables = (network.embedding.events.weight.detach(), network.bag.events.weight.detach())
     means = [F.pad(replacement_means(law, table), (0, 0, 0, size - length)) for table in tables]
     padded = Tokens(
@@ -93,7 +94,7 @@ def _rows(network: Network, question: SlopeQuestion, size: int) -> Iterator[_Row
         F.pad(tokens.channels, (0, 0, 0, size - length)),
         torch.arange(size, device=device),
     )
-    for label in question.labels.to(device):
+    for label in send(question.labels, device):
         yield _Row(padded, (means[0], means[1]), label, length - 1)
 
 
@@ -110,7 +111,7 @@ def _launch(network: Network, rows: list[_Row], shares: tuple[float, ...], size:
     )
     means = [torch.stack([row.means[k] for row in full]) for k in range(2)]  # (size, T, D or K)
     labels = torch.stack([row.label for row in full])
-    ends = torch.tensor([row.end for row in full], device=labels.device)
+    ends = send([row.end for row in full], labels.device)
     slopes = []
     for share in shares:
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # the other kernels' way back is not reproducible

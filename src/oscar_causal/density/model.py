@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -20,6 +21,7 @@ from oscar_causal.density.labels import Calibration
 from oscar_causal.density.many_slopes import SlopeQuestion, slopes_together
 from oscar_causal.density.memory import TOKENS_PER_PASS, Pieces
 from oscar_causal.density.slopes import network_slopes
+from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
@@ -82,7 +84,7 @@ class OscarModel:
         """`label_probs` of several sequences: (N, P, Y') each."""
         if self.fast is None:
             return [self.label_probs(q.contexts, q.labels, q.positions) for q in questions]
-        labels = [question.labels.to(self.device) for question in questions]
+        labels = [send(question.labels, self.device) for question in questions]
         logits = self.fast.label_logits(questions)
         return [torch.sigmoid(self.calibrate(part, mine)) for part, mine in zip(logits, labels, strict=True)]
 
@@ -91,7 +93,7 @@ class OscarModel:
         """P(label | the first `positions[p]` events): (N, P, Y')."""
         if self.fast is not None:
             return self.label_probs_together([Question(contexts, labels, positions)])[0]
-        labels, positions = labels.to(self.device), positions.to(self.device)
+        labels, positions = send(labels, self.device), send(positions, self.device)
         count, length = contexts.event_ids.shape
         pieces = self._in_pieces(count, length, lambda rows: self._piece_probs(contexts.rows(rows), labels, positions))
         return torch.cat(pieces)
@@ -139,7 +141,7 @@ class OscarModel:
         """How fast the log odds of each label fall as each event fades into its `law` (L, V): (S, L, Y')."""
         if self.fast is not None:
             return self.label_slopes_together([SlopeQuestion(sequence, labels, law, shares)])[0]
-        labels, tokens = labels.to(self.device), self._tokens(sequence)
+        labels, tokens = send(labels, self.device), self._tokens(sequence)
         pieces = self._in_pieces(
             len(labels),
             sequence.event_ids.shape[1],
@@ -177,9 +179,14 @@ class OscarModel:
         """Calibrated logits (..., Y') of these labels."""
         if self.calibration is None:
             return logits
-        slope = torch.tensor(self.calibration.slope, device=logits.device)[labels]
-        shift = torch.tensor(self.calibration.shift, device=logits.device)[labels]
-        return logits * slope + shift
+        slope, shift = self._calibration
+        return logits * slope[labels] + shift[labels]
+
+    @cached_property
+    def _calibration(self) -> tuple[Tensor, Tensor]:
+        assert self.calibration is not None  # noqa: S101
+        slope, shift = torch.tensor(self.calibration.slope), torch.tensor(self.calibration.shift)
+        return slope.to(self.device), shift.to(self.device)
 
     def _tokens(self, contexts: Contexts) -> Tokens:
         return context_tokens(contexts, self.device)

@@ -23,6 +23,7 @@ from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
 from oscar_causal.density.model import OscarModel, length_batches
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
@@ -288,10 +289,8 @@ def _bare_model(network: Network) -> OscarModel:
 
 def to_device(step: Step, device: torch.device) -> Step:
     """Move every tensor of a step, without waiting for the copy."""
-
-    def move(tensor: Tensor) -> Tensor:
-        return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor
-
-    inputs: dict[str, Any] = {key: move(v) if isinstance(v, Tensor) else v for key, v in vars(step.tokens).items()}
-    rest = {name: move(value) for name, value in vars(step).items() if name != "tokens"}
+    inputs: dict[str, Any] = {
+        key: send(v, device) if isinstance(v, Tensor) else v for key, v in vars(step.tokens).items()
+    }
+    rest = {name: send(value, device) for name, value in vars(step).items() if name != "tokens"}
     return Step(tokens=Tokens(**inputs), **rest)

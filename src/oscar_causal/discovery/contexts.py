@@ -14,6 +14,7 @@ from torch import Tensor
 
 from oscar_causal.data.keyed import keyed_uniforms
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
+from oscar_causal.density.transfer import send
 from oscar_causal.discovery.device_contexts import draw_on
 
 Float64 = npt.NDArray[np.float64]
@@ -64,7 +65,7 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
     possible[types] = 0.0
     if not possible.any():
         possible[UNKNOWN_ID] = 1.0
-    allowed = torch.as_tensor(possible, device=law.device)  # made here: asking the device would make it wait
+    allowed = send(possible, law.device)  # made here: asking the device would make it wait
     left = law.double() * allowed  # (L, V)
     mass = left.sum(-1, keepdim=True)
     return torch.where(mass > 1e-9, left / mass.clamp(min=1e-300), allowed / allowed.sum())
@@ -72,7 +73,7 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
 
 def draw(law: Tensor, uniforms: Float64) -> Int64:
     """Inverse-distribution draws: law (L, V), uniforms (N, L) -> event ids (N, L)."""
-    return draw_on(law, torch.as_tensor(uniforms, device=law.device)).cpu().numpy()
+    return draw_on(law, send(uniforms, law.device)).cpu().numpy()
 
 
 def replace_types(event_ids: Int64, owner: Int64, masks: Bool, draws: Int64) -> Int64:

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity
+from oscar_causal.density.transfer import send
 from oscar_causal.discovery.contexts import (
     Bool,
     Float64,
@@ -87,10 +88,10 @@ def replaced_ids(subject: Subject, masks: Bool, purpose: str, *, shuffled: bool 
     def uniforms(what: str) -> torch.Tensor:
         return uniforms_on(Stream(subject.seed, subject.sequence_id, f"{what} {purpose}"), rows, length, device)
 
-    observed = torch.as_tensor(subject.event_ids, device=device)
-    ids = torch.where(torch.as_tensor(masks, device=device), draw_on(subject.law, uniforms("draw")), observed)
+    observed = send(subject.event_ids, device)
+    ids = torch.where(send(masks, device), draw_on(subject.law, uniforms("draw")), observed)
     if shuffled and subject.ties is not None:
-        ids = shuffle_ties(ids, torch.as_tensor(subject.ties, device=device), uniforms("tie"))
+        ids = shuffle_ties(ids, send(subject.ties, device), uniforms("tie"))
     return ids
 
 

@@ -17,6 +17,7 @@ from oscar_causal.density.compiled import Question, padded_length
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
+from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, NetworkConfig
 from oscar_causal.discovery.contexts import Stream, present_types, without_types
 from oscar_causal.discovery.device_contexts import draw_on, uniforms_on
@@ -152,8 +153,8 @@ def _contexts(work: Workload, k: int, sequence: Contexts, law: Tensor) -> tuple[
 
     masks = uniforms("mask", len(types)) < RATE
     draws = draw_on(without_types(law, types), uniforms("draw", len(observed)))
-    replaced = masks[:, torch.as_tensor(owner, device=device)]
-    return masks, torch.where(replaced, draws, torch.as_tensor(observed, device=device))
+    replaced = masks[:, send(owner, device)]
+    return masks, torch.where(replaced, draws, send(observed, device))
 
 
 def type_effects(masks: Tensor, probs: Tensor) -> Tensor:

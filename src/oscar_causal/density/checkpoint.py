@@ -136,7 +136,10 @@ def load_weights(network: Network, path: Path) -> None:
         if name not in tensors or tensors[name].shape != tensor.shape:
             came = tuple(tensors[name].shape) if name in tensors else "nothing"
             raise FolderError(f"{path}: weight {name!r}: expected shape {tuple(tensor.shape)}, got {came}")
-    network.load_state_dict({name: tensors[name].float() for name in wanted}, assign=True)
+    types = tensors.get("shortlist.types")
+    if types is not None and types.numel() and not 0 <= int(types.min()) <= int(types.max()) < network.config.events:
+        raise FolderError(f"{path}: shortlist.types: expected event ids below {network.config.events}")
+    network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in wanted.items()}, assign=True)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import Blocks, context_tokens, label_states
 from oscar_causal.density.memory import Pieces
+from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 
@@ -80,7 +81,7 @@ class CompiledNetwork:
             asked = [(q.contexts, int(q.positions[0]) if kind == "end" else 0) for q in chosen]
             finish = [self._label_head(q, kind) for q in chosen]
             answers.update(zip(mine, self._answer(kind, asked, finish), strict=True))
-        return [answers[k] for k in range(len(questions))]
+        return [answers[k] + self._short_logits(question) for k, question in enumerate(questions)]
 
     @torch.inference_mode()
     def event_states(self, contexts: Sequence[Contexts]) -> list[Tensor]:
@@ -89,13 +90,22 @@ class CompiledNetwork:
         finish = [lambda states, length=length: states[:, : length + 1].clone() for length in lengths]
         return self._answer("events", [(part, 0) for part in contexts], finish)
 
+    def _short_logits(self, question: Question) -> Tensor | float:
+        """What the labels' own shortlists add: (N, P, Y')."""
+        if self.network.shortlist is None:
+            return 0.0
+        ids = context_tokens(question.contexts, self.device).event_ids
+        at = send(question.positions, self.device).expand(len(ids), -1)  # (N, P)
+        logits = self.network.shortlist(past_in_rows(ids, at), send(question.labels, self.device))
+        return cast(Tensor, logits.view(*at.shape, -1))
+
     def _label_head(self, question: Question, kind: Kind) -> Callable[[Tensor], Tensor]:
         labels, positions = send(question.labels, self.device), send(question.positions, self.device)
 
         def finish(states: Tensor) -> Tensor:
             if kind == "end":
                 return states[..., labels].clone()  # (n, 1, Y')
-            return self.network.label_logits(states[:, positions].float(), labels)  # (n, P, Y')
+            return self.network.state_logits(states[:, positions].float(), labels)  # (n, P, Y')
 
         return finish
 
@@ -206,7 +216,7 @@ class Launch:
             return cast(Tensor, network(self.input)[0])
         if self.kind == "along":
             return label_states(network, self.input, body=cast(Blocks, body))
-        return network.label_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
+        return network.state_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
 
     def _record(self) -> None:
         """Run twice on a stream of its own (kernels are chosen and compiled there), then record."""

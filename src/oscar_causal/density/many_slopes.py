@@ -10,10 +10,12 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from oscar_causal.data.vocabulary import PAD_ID
 from oscar_causal.density.compiled import padded_length
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import context_tokens
 from oscar_causal.density.memory import Pieces
+from oscar_causal.density.shortlist import Past
 from oscar_causal.density.slopes import replacement_means
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Blend, Network, Tokens
@@ -121,5 +123,9 @@ def _launch(network: Network, rows: list[_Row], shares: tuple[float, ...], size:
             _, hidden_y = network(tokens, Blend(faded, *means))
             last = hidden_y[torch.arange(size, device=labels.device), ends]  # (size, D)
             logits = (last * network.label_head.weight[labels]).sum(-1)  # the bias has no slope
+            if network.shortlist is not None:
+                inside = torch.arange(tokens.event_ids.shape[1], device=labels.device) <= ends[:, None]
+                past = Past(torch.where(inside, tokens.event_ids, PAD_ID), 1 - faded)
+                logits = logits + network.shortlist(past, labels).diagonal()
             slopes.append(-torch.autograd.grad(logits.sum(), faded)[0])
     return torch.stack(slopes)[:, : len(rows)].detach()

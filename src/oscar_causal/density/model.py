@@ -20,6 +20,7 @@ from oscar_causal.density.label_pass import context_tokens, label_states
 from oscar_causal.density.labels import Calibration
 from oscar_causal.density.many_slopes import SlopeQuestion, slopes_together
 from oscar_causal.density.memory import TOKENS_PER_PASS, Pieces
+from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.slopes import network_slopes
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
@@ -120,7 +121,8 @@ class OscarModel:
         hidden_y = label_states(self.network, tokens, one)
         if one is None:
             hidden_y = hidden_y[:, positions]
-        logits = self.network.label_logits(hidden_y, labels).float()  # (rows, P, Y')
+        past = past_in_rows(tokens.event_ids, positions.expand(len(piece.event_ids), -1))
+        logits = self.network.label_logits(hidden_y, past, labels).float()  # (rows, P, Y')
         return torch.sigmoid(self.calibrate(logits, labels))
 
     @torch.inference_mode()
@@ -164,9 +166,10 @@ class OscarModel:
     def label_logits_at(self, encoded: Encoded, indices: Int64, positions: Int64) -> Tensor:
         """Uncalibrated logits of all labels after the first `positions[b, p]` events of whole sequences: (B, P, Y)."""
         batch = pad(encoded, indices)
-        _, hidden_y = self.network(to_tokens(batch, self.device))
+        tokens, at = to_tokens(batch, self.device), send(positions, self.device)
+        _, hidden_y = self.network(tokens)
         rows = torch.arange(len(indices), device=self.device)[:, None]
-        return self.network.label_logits(hidden_y[rows, torch.as_tensor(positions, device=self.device)]).float()
+        return self.network.label_logits(hidden_y[rows, at], past_in_rows(tokens.event_ids, at)).float()
 
     def encode(self, dataset: Dataset) -> Encoded:
         """A dataset in this model's ids and channels; further channels of the dataset are left out."""

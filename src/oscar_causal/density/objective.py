@@ -16,10 +16,13 @@ from oscar_causal.data.vocabulary import PAD_ID, SPECIAL_IDS, UNKNOWN_ID
 from oscar_causal.density.labels import label_loss
 from oscar_causal.density.next_event import next_event_loss, time_loss
 from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.shortlist import past_in_run
 from oscar_causal.density.transformer import Network, Tokens
 
 TIME_WEIGHT = 0.05
 """Weight of the time losses: enough to learn them, too little to disturb the events."""
+PREFIXES = 4
+"""Prefixes of each sequence that are asked for its labels in a step."""
 MOST_HIDDEN = 0.3
 """Largest share of the event types of a sequence that is hidden while training."""
 
@@ -33,9 +36,10 @@ class Step:
     next_gaps: Tensor  # (T,) seconds to the next event
     targets: Tensor  # (S, Y) labels
     owners: Tensor  # (T,) sequence of each token
-    label_weights: Tensor  # (T,) share of each token in its sequence's label loss
+    places: Tensor  # (P,) tokens after which labels are asked
+    place_weights: Tensor  # (P,) share of each in its sequence's label loss
     outcome_gaps: Tensor  # (T,) seconds to the first label, 0 where unknown
-    outcome_weights: Tensor  # (T,)
+    outcome_weights: Tensor  # (T,) share of each token in its sequence's loss
 
 
 class Objective(nn.Module):
@@ -57,8 +61,12 @@ class Objective(nn.Module):
         real = (step.next_ids >= 0).float()
         event = next_event_loss(hidden_x, network.embedding.events.weight, step.next_ids, token_scale)
         gap = time_loss(network.gap_head(hidden_x), step.next_gaps, real) * token_scale
-        logits = network.label_logits(hidden_y)  # (T, Y)
-        label = label_loss(logits, step.targets[step.owners], step.label_weights, lost=self.config.lost_labels)
+        ids, positions = step.tokens.event_ids.flatten(), step.tokens.positions
+        begins = step.places - positions.expand(step.tokens.event_ids.shape).flatten()[step.places]
+        past = past_in_run(ids, begins, step.places, step.tokens.longest or len(positions))
+        logits = network.label_logits(hidden_y[step.places], past)  # (P, Y)
+        targets = step.targets[step.owners[step.places]]
+        label = label_loss(logits, targets, step.place_weights, lost=self.config.lost_labels)
         outcome = time_loss(network.outcome_head(hidden_y), step.outcome_gaps, step.outcome_weights)
         return event + TIME_WEIGHT * gap, (label + TIME_WEIGHT * outcome) * sequence_scale
 
@@ -85,7 +93,7 @@ def make_step(
         ends = np.concatenate([batch.bounds[: len(indices) + 1], [total]])
         owners = np.repeat(np.arange(len(indices) + 1), np.diff(ends))
         tokens = _tokens(batch, positions, batch.bounds, config.max_length + 1)
-    laid_out = _with_targets(encoded, indices, config, (tokens, positions, owners, lengths, rows, labels))
+    laid_out = _with_targets(encoded, indices, config, (tokens, positions, owners, lengths, rows, labels), step)
     if not config.hidden:
         return laid_out
     ids = tokens.event_ids.numpy()
@@ -112,6 +120,7 @@ def _with_targets(
     indices: Int64,
     config: TrainConfig,
     layout: tuple[Tokens, Int64, Int64, Int64, int, int],
+    step: int,
 ) -> Step:
     tokens, positions, owners, lengths, rows, labels = layout
     ids = tokens.event_ids.numpy().reshape(-1)
@@ -123,7 +132,8 @@ def _with_targets(
     targets = np.zeros((rows + 1, labels), np.float32)
     chosen = encoded.labels.take(indices)
     targets[chosen.rows(), chosen.ids] = 1.0
-    weights = _label_weights(encoded, indices, config, positions, owners, owner_lengths, inside)
+    weights = _prefix_weights(encoded, indices, config, positions, owners, owner_lengths, inside)
+    places, place_weights = _label_places(encoded, indices, config, positions, owners, inside, step)
     outcome = np.append(encoded.outcome_times[indices], np.nan)[owners] - tokens.elapsed.numpy().reshape(-1)
     known = np.isfinite(outcome) & (weights > 0)
     return Step(
@@ -132,13 +142,14 @@ def _with_targets(
         torch.from_numpy(next_gaps.astype(np.float32)),
         torch.from_numpy(targets),
         torch.from_numpy(np.minimum(owners, rows)),
-        torch.from_numpy(weights.astype(np.float32)),
+        torch.from_numpy(places),
+        torch.from_numpy(place_weights.astype(np.float32)),
         torch.from_numpy(np.where(known, np.maximum(outcome, 0), 0).astype(np.float32)),
         torch.from_numpy(np.where(known, weights, 0).astype(np.float32)),
     )
 
 
-def _label_weights(
+def _prefix_weights(
     encoded: Encoded,
     indices: Int64,
     config: TrainConfig,
@@ -154,6 +165,31 @@ def _label_weights(
     proper = (positions >= config.min_context) & ~last
     spread = np.where(proper, config.prefix_weight / np.maximum(prefixes, 1), 0.0)
     return np.where(inside & labelled, last + spread, 0.0)
+
+
+def _label_places(
+    encoded: Encoded,
+    indices: Int64,
+    config: TrainConfig,
+    positions: Int64,
+    owners: Int64,
+    inside: np.typing.NDArray[np.bool_],
+    step: int,
+) -> tuple[Int64, np.typing.NDArray[np.float64]]:
+    """Tokens (P,) after which labels are asked, with their weights: the whole sequence and a few of its prefixes.
+
+    The prefixes are drawn evenly from those of at least c events, other ones each time: on average their loss is that
+    of all prefixes. A function of (seed, step, sequence).
+    """
+    begins = np.flatnonzero(inside & (positions == 0))  # one token a sequence, in order
+    lengths = encoded.events.lengths[indices]
+    proper = np.maximum(lengths - config.min_context, 0)
+    draws = keyed_uniforms((config.seed, step), indices[:, None], -2 - np.arange(PREFIXES))  # (S, PREFIXES)
+    drawn = config.min_context + np.floor(draws * proper[:, None]).astype(np.int64)
+    at = np.concatenate([lengths[:, None], np.minimum(drawn, lengths[:, None])], axis=1)
+    share = np.where(proper > 0, config.prefix_weight / PREFIXES, 0.0)
+    weights = np.concatenate([np.ones((len(indices), 1)), np.repeat(share[:, None], PREFIXES, axis=1)], axis=1)
+    return (begins[:, None] + at).ravel(), (weights * encoded.labelled[indices][:, None]).ravel()
 
 
 def _tokens(

@@ -10,7 +10,7 @@ from oscar_causal.density.transformer import NetworkConfig
 from oscar_causal.errors import UsageError
 
 SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 64, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 160},
+    "tiny": {"width": 64, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 160, "shortlist": 64},
     "base": {
         "width": 512,
         "heads": 8,
@@ -19,8 +19,17 @@ SIZES: dict[str, dict[str, int]] = {
         "hidden": 1408,
         "label_hidden": 4096,
         "bag_width": 256,
+        "shortlist": 64,
     },
-    "paper": {"width": 768, "heads": 12, "layers": 10, "label_layers": 1, "hidden": 1920, "label_hidden": 3072},
+    "paper": {
+        "width": 768,
+        "heads": 12,
+        "layers": 10,
+        "label_layers": 1,
+        "hidden": 1920,
+        "label_hidden": 3072,
+        "shortlist": 64,
+    },
 }
 """tiny: for a CPU. base: about 34 M (Tf_x) + 15 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 15 M."""
 
@@ -59,6 +68,8 @@ class TrainConfig:
     """Weight of the label loss against the next-event loss."""
     prefix_weight: float = 0.25
     """Weight of all proper prefixes together against the whole sequence inside the label loss."""
+    sparsity: float = 1.0
+    """How fast events that tell nothing about labels lose their voice in Tf_y's running sum; 0 = never."""
     hidden: float = 0.0
     """Share of the sequences met with up to 30 % of their event types hidden (as `unknown`), anew each time."""
     lost_labels: float = 0.0
@@ -97,7 +108,7 @@ class TrainConfig:
         _between(self, "evaluations", 1, 10**6)
         _between(self, "patience", 1, 10**6)
         _between(self, "seed", 0, 2**63 - 1)
-        for name in ("weight_decay", "clip", "label_weight", "prefix_weight", "checkpoint_seconds"):
+        for name in ("weight_decay", "clip", "sparsity", "label_weight", "prefix_weight", "checkpoint_seconds"):
             _between(self, name, 0.0, 10**9)
 
     def network(self, *, events: int, labels: int, channels: int) -> NetworkConfig:

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from oscar_causal.density.interface import Contexts
+from oscar_causal.density.shortlist import Past
 from oscar_causal.density.transformer import Blend, Network, Tokens
 
 PASSES = 3
@@ -47,7 +48,8 @@ def network_slopes(
             faded[:, 0] = 0.0
             faded.requires_grad_()
             _, hidden_y = network(rows, Blend(faded, *means))
-            logits = network.label_logits(hidden_y[:, -1], labels).float()  # row j answers for label j
+            past = Past(rows.event_ids, 1 - faded)
+            logits = network.label_logits(hidden_y[:, -1], past, labels).float()  # row j answers for label j
             slopes.append(torch.autograd.grad(logits.diagonal().sum(), faded)[0])
     return -torch.stack(slopes)[:, :, 1:].transpose(1, 2).detach()
 

@@ -23,10 +23,13 @@ from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
 from oscar_causal.density.model import OscarModel, length_batches
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
+from oscar_causal.density.shortlist import shortlists
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
+SHORTLIST_RATE = 5e-3
+"""Peak learning rate of the labels' own small networks, whatever the size of the large one."""
 OnStep = Callable[[int, int, dict[str, float]], None]
 """Called after each step with (step, steps, figures)."""
 
@@ -60,7 +63,7 @@ class Trainer:
         self.packed = self.accelerator.device.type == "cuda"
         self.network = network.to(self.accelerator.device)
         self.run = _Run()
-        self._set_base_rates()
+        self._set_out()
 
     def fit(self, *, resume: bool = False, on_step: OnStep | None = None) -> list[dict[str, float]]:
         """Train all stages; with `resume` go on from the newest checkpoint of the folder."""
@@ -152,8 +155,9 @@ class Trainer:
     ) -> dict[str, float]:
         stage = self._stage(step)
         device, world = self.accelerator.device, self.accelerator.num_processes
+        pace = self._pace(step)
         for group in optimizer.param_groups:
-            group["lr"] = self._learning_rate(step) if stage in ("joint", group["stage"]) else 0.0
+            group["lr"] = pace * group["peak"] if stage in ("joint", group["stage"]) else 0.0
         scales = torch.tensor(counts[:2], device=device) * world  # processes are averaged, sums are wanted
         with self.accelerator.autocast():
             event, label = objective(to_device(batch, device), scales[0], scales[1])
@@ -163,6 +167,8 @@ class Trainer:
             self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
+        if self.config.sparsity and stage != "events":
+            self.network.bag.shrink(self.config.sparsity * pace * self.config.learning_rate)
         if step % 20 and self.accelerator.device.type != "cpu":
             return {}
         sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
@@ -173,13 +179,14 @@ class Trainer:
             return "joint"
         return "events" if step < self.config.steps // 2 else "labels"
 
-    def _learning_rate(self, step: int) -> float:
+    def _pace(self, step: int) -> float:
+        """The learning rate as a share of its peak."""
         total = self.config.steps if self.config.scheme == "joint" else self.config.steps // 2
         at = step if self.config.scheme == "joint" else step % max(1, total)
         warm = max(1, round(self.config.warmup * total))
         rise = min(1.0, (at + 1) / warm)
         fall = 0.5 * (1 + math.cos(math.pi * max(0, at - warm) / max(1, total - warm)))
-        return self.config.learning_rate * rise * (0.02 + 0.98 * fall)
+        return rise * (0.02 + 0.98 * fall)
 
     def _look(self) -> dict[str, float]:
         """Held-out label loss; remembers the best weights."""
@@ -202,9 +209,12 @@ class Trainer:
     def _speed(self) -> dict[str, float]:
         return {"tokens_per_s": self.run.tokens / max(self.run.seconds, 1e-9)}
 
-    def _set_base_rates(self) -> None:
-        """Start each label's bias at its log odds, so that training begins with the right frequencies."""
+    def _set_out(self) -> None:
+        """What counting can say before the first step: shortlists, base rates of labels, scales of channels."""
         labels = self.network.config.labels
+        if self.network.shortlist is not None:
+            types = self.network.shortlist.types
+            types.copy_(torch.from_numpy(shortlists(self.train, self.network.config.events, labels, types.shape[1])))
         counts = np.bincount(self.train.labels.ids, minlength=labels)
         rates = np.clip((counts + 0.5) / (max(1, int(self.train.labelled.sum())) + 1.0), 1e-6, 1 - 1e-6)
         self.network.label_head.bias.data.copy_(torch.from_numpy(np.log(rates / (1 - rates))))
@@ -255,14 +265,17 @@ class Trainer:
 
 
 def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimizer:
-    """AdamW; matrices decay, embeddings, norms and biases do not; groups know the stage they belong to."""
-    groups: dict[tuple[str, float], list[Tensor]] = {}
+    """AdamW; matrices decay; embeddings, shortlists, norms and biases do not; groups know their stage and peak rate."""
+    groups: dict[tuple[str, float, float], list[Tensor]] = {}
     for name, parameter in network.named_parameters():
-        stage = "labels" if name.startswith(("label_", "bag.", "norm_y", "outcome_")) else "events"
-        decay = config.weight_decay if parameter.dim() > 1 and "embedding" not in name else 0.0
-        groups.setdefault((stage, decay), []).append(parameter)
+        stage = "labels" if name.startswith(("label_", "bag.", "norm_y", "outcome_", "shortlist.")) else "events"
+        short = name.startswith("shortlist.")
+        decay = config.weight_decay if parameter.dim() > 1 and "embedding" not in name and not short else 0.0
+        groups.setdefault((stage, decay, SHORTLIST_RATE if short else config.learning_rate), []).append(parameter)
     fused = next(network.parameters()).is_cuda
-    parameters = [{"params": p, "stage": stage, "weight_decay": decay} for (stage, decay), p in groups.items()]
+    parameters = [
+        {"params": p, "stage": stage, "weight_decay": decay, "peak": peak} for (stage, decay, peak), p in groups.items()
+    ]
     return torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.95), fused=fused)
 
 

@@ -19,6 +19,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.nn.attention import varlen
 
+from oscar_causal.density.shortlist import Past, Shortlist
 from oscar_causal.errors import UsageError
 
 _CAUSAL: dict[str, Any] = (
@@ -56,6 +57,8 @@ class NetworkConfig:
     """The same in the label blocks; 0 = as in the backbone."""
     bag_width: int = 0
     """Width of the event vectors that Tf_y sums up; 0 = a quarter of D."""
+    shortlist: int = 0
+    """Event types that each label has a network of its own for (see `shortlist.py`); 0 = none."""
 
     def __post_init__(self) -> None:
         for name in ("events", "labels", "width", "heads", "layers", "hidden"):
@@ -111,6 +114,7 @@ class Network(nn.Module):
         self.label_head = nn.Linear(config.width, config.labels)
         self.gap_head = nn.Linear(config.width, 2)
         self.outcome_head = nn.Linear(config.width, 2)
+        self.shortlist = Shortlist(config.events, config.labels, config.shortlist) if config.shortlist else None
         self._initialise()
 
     def forward(self, tokens: Tokens, blend: Blend | None = None) -> tuple[Tensor, Tensor]:
@@ -132,8 +136,13 @@ class Network(nn.Module):
         """Next-event logits (..., V); the output matrix is the embedding matrix without its padding rows."""
         return F.linear(hidden_x, self.embedding.events.weight[: self.config.events])
 
-    def label_logits(self, hidden_y: Tensor, labels: Tensor | None = None) -> Tensor:
-        """Label logits (..., Y), or of the chosen labels only."""
+    def label_logits(self, hidden_y: Tensor, past: Past, labels: Tensor | None = None) -> Tensor:
+        """Label logits (..., Y), or of the chosen labels only; `past`: a row for every hidden state."""
+        logits = self.state_logits(hidden_y, labels)
+        return logits if self.shortlist is None else logits + self.shortlist(past, labels).view(logits.shape)
+
+    def state_logits(self, hidden_y: Tensor, labels: Tensor | None = None) -> Tensor:
+        """The part of the label logits that is read off h^y."""
         if labels is None:
             return self.label_head(hidden_y)  # type: ignore[no-any-return]
         return F.linear(hidden_y, self.label_head.weight[labels], self.label_head.bias[labels])
@@ -141,7 +150,7 @@ class Network(nn.Module):
     def _initialise(self) -> None:
         depth = self.config.layers + self.config.label_layers
         for name, parameter in self.named_parameters():
-            if parameter.dim() < 2:
+            if parameter.dim() < 2 or name.startswith("shortlist."):
                 continue
             scale = 0.02 if "embedding" in name else parameter.shape[1] ** -0.5
             if name.endswith(("out.weight", "down.weight")):
@@ -209,6 +218,12 @@ class EventBag(nn.Module):
         super().__init__()
         self.events = nn.Embedding(padded_rows(config.events), config.bag_width or max(16, config.width // 4))
         self.out = nn.Linear(self.events.embedding_dim, config.width, bias=False)
+
+    @torch.no_grad()
+    def shrink(self, amount: float) -> None:
+        """Shorten every event's vector by so much, to nothing if need be: what does not earn its voice loses it."""
+        lengths = self.events.weight.norm(dim=1, keepdim=True)
+        self.events.weight.mul_((1 - amount / lengths.clamp(min=1e-12)).clamp(min=0.0))
 
     def forward(self, tokens: Tokens, blend: Blend | None = None) -> Tensor:
         vectors = self.events(tokens.event_ids).float()  # (..., L, K)

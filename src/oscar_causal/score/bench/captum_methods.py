@@ -1,7 +1,7 @@
 """Attribution by captum: input x gradient, integrated gradients, Shapley value sampling.
 
 Gradients are of the label's log odds after the last event, with respect to the vectors of the events (those of the
-backbone and those of the running sum that Tf_y reads).
+backbone, those of the running sum that Tf_y reads, and the voices of events in shortlists).
 """
 
 from __future__ import annotations
@@ -18,14 +18,16 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from oscar_causal.data.batches import pad
 from oscar_causal.data.extras import load_extra
 from oscar_causal.density.model import OscarModel, to_tokens
+from oscar_causal.density.shortlist import Past
 from oscar_causal.density.slopes import PASSES
 from oscar_causal.density.transformer import Blend, Tokens
 from oscar_causal.discovery.contexts import Float64, Stream
 from oscar_causal.discovery.subject import respond
 from oscar_causal.score.bench.ratings import Case, Ratings
 
-Vectors = tuple[Tensor, Tensor]
-"""Event vectors of the backbone (1, L + 1, D) and of the running sum (1, L + 1, K), start token first."""
+Vectors = tuple[Tensor, Tensor, Tensor]
+"""Event vectors of the backbone (1, L + 1, D), of the running sum (1, L + 1, K) and the voices of events in the labels'
+shortlists (1, L + 1, 1), start token first."""
 
 
 def _captum() -> Any:
@@ -74,7 +76,7 @@ def _by_gradient(case: Case, attribute: Callable[..., Vectors]) -> Float64:
         vectors, means = event_vectors(model, tokens, case.subject.law)
         with sdpa_kernel(SDPBackend.MATH):  # the other kernels' way back is not reproducible
             parts = [attribute(ask, vectors, means, j) for j in range(len(case.labels))]
-        found = torch.stack([sum(part.sum(-1)[0, 1:] for part in pair) for pair in parts], dim=1)  # type: ignore[misc]
+        found = torch.stack([sum(part.sum(-1)[0, 1:] for part in three) for three in parts], dim=1)  # type: ignore[misc]
         total += case.by_type(found.detach().double().cpu().numpy())  # (L, Y')
     return total / len(case.networks)
 
@@ -88,19 +90,21 @@ def event_vectors(model: OscarModel, tokens: Tokens, law: Tensor) -> tuple[Vecto
         torch.cat([own[:, :1].detach(), (law.to(table.dtype) @ table[: law.shape[1]])[None]], dim=1)
         for own, table in zip(standing, tables, strict=True)
     ]
-    return (standing[0], standing[1]), (means[0], means[1])
+    voice = torch.ones_like(standing[0][..., :1]).detach().requires_grad_()
+    return (standing[0], standing[1], voice), (means[0], means[1], torch.zeros_like(voice))
 
 
 def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Callable[..., Tensor]:
     """Event vectors (B, L + 1, ...) -> log odds of the labels after the last event, (B, Y')."""
 
-    def ask(events: Tensor, bag: Tensor) -> Tensor:
+    def ask(events: Tensor, bag: Tensor, voice: Tensor) -> Tensor:
         count = len(events)
         wide = {name: getattr(tokens, name) for name in ("event_ids", "gaps", "elapsed", "channels")}
         rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
         given = torch.ones(events.shape[:2], dtype=events.dtype, device=events.device)
         _, hidden = model.network(rows, Blend(given, events, bag))
-        return model.network.label_logits(hidden[:, -1], labels).float()
+        past = Past(rows.event_ids, voice.squeeze(-1))
+        return model.network.label_logits(hidden[:, -1], past, labels).float()
 
     return ask
 

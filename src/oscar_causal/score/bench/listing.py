@@ -13,6 +13,7 @@ from torch import Tensor
 
 from oscar_causal.data.vocabulary import START_ID
 from oscar_causal.density.model import OscarModel
+from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.transformer import Tokens
 
 
@@ -47,7 +48,12 @@ def run_listing(model: OscarModel, tokens: Tokens, config: ListingConfig, genera
     rows = _repeated(tokens, sample_context(tokens.event_ids, next_probs, config, generator))
     _, hidden_y = network(rows)
     labels = torch.arange(network.config.labels, device=hidden_y.device)
-    probs = torch.sigmoid(model.calibrate(network.label_logits(hidden_y[:, c:]), labels))
+    logits = network.state_logits(hidden_y[:, c:])  # (B * N, L - c, Y)
+    if network.shortlist is not None:  # a row at a time: the paper's model has none, its listing keeps everything
+        at = torch.arange(c, rows.event_ids.shape[1], device=logits.device)[None]
+        for one, row in zip(logits, torch.split(rows.event_ids, 1), strict=True):
+            one += network.shortlist(past_in_rows(row, at))
+    probs = torch.sigmoid(model.calibrate(logits, labels))
     probs = probs.view(-1, config.contexts, *probs.shape[1:])  # (B, N, L - c, Y)
     probs = torch.clamp(probs, config.epsilon, 1 - config.epsilon)
     before, after = probs[:, :, :-1], probs[:, :, 1:]

@@ -21,7 +21,7 @@ SHAPES = [(5, 20), (40, 31), (3, 31), (1, 30), (70, 33), (7, 4)]
 @pytest.fixture(scope="module")
 def model() -> OscarModel:
     generator = torch.Generator().manual_seed(3)
-    network = Network(NetworkConfig(60, 6, channels=1, width=32, heads=2, layers=2, hidden=48)).eval()
+    network = Network(NetworkConfig(60, 6, channels=1, width=32, heads=2, layers=2, hidden=48, shortlist=7)).eval()
     with torch.no_grad():
         for parameter in network.parameters():
             if parameter.dim() > 1:

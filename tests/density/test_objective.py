@@ -64,7 +64,6 @@ def test_targets_sequence_by_sequence(encoded: Encoded, packed: tuple[int, int] 
                 weight = 1.0
             elif encoded.labelled[index] and at >= 3:
                 weight = 0.5 / (length - 3)
-            assert float(step.label_weights[token]) == pytest.approx(weight)
             assert step.owners[token] == k
             outcome = encoded.outcome_times[index]
             known = weight > 0 and np.isfinite(outcome)
@@ -74,8 +73,28 @@ def test_targets_sequence_by_sequence(encoded: Encoded, packed: tuple[int, int] 
                 assert float(step.outcome_gaps[token]) == pytest.approx(max(outcome - now, 0))
         assert set(np.flatnonzero(step.targets[k])) == set(encoded.labels[index].tolist())
     assert (step.next_ids[~used] == -1).all()
-    assert not step.label_weights[~used].any()
     assert not step.outcome_weights[~used].any()
+
+
+@pytest.mark.parametrize("packed", [None, (40, 12)])
+def test_labels_are_asked_at_the_end_and_after_prefixes_drawn_evenly(
+    encoded: Encoded, packed: tuple[int, int] | None
+) -> None:
+    indices = np.array([3, 0, 2, 6, 4])  # 8 (cut), 1, 5 without labels, 3 and 8 events
+    seen = []
+    for number in range(300):
+        step = make_step(encoded, indices, CONFIG, 3, packed=packed, step=number)
+        owners = step.owners[step.places].reshape(5, -1)
+        assert (owners == torch.arange(5)[:, None]).all()
+        positions = step.tokens.positions.expand(step.tokens.event_ids.shape).flatten()[step.places].reshape(5, -1)
+        weights = step.place_weights.reshape(5, -1)
+        assert positions[:, 0].tolist() == [8, 1, 5, 3, 8]
+        assert weights[:, 0].tolist() == [1, 1, 0, 1, 1]
+        assert weights[:, 1:].sum(1).tolist() == pytest.approx([0.5, 0, 0, 0, 0.5])
+        seen.append(positions[[0, 4], 1:])
+    counts = np.bincount(torch.cat(seen).flatten().numpy(), minlength=9)
+    assert counts[:3].sum() == counts[8] == 0
+    assert counts[3:8] / counts.sum() == pytest.approx(0.2, abs=0.035)  # 4 standard deviations
 
 
 def runs_apart(

@@ -86,7 +86,7 @@ def test_kill_9_then_resume_gives_the_same_bits(
 def test_the_best_weights_so_far_survive_an_interruption(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
     """A rate at which training falls apart: the best weights are from before the interruption."""
     config = replace(
-        tiny, steps=12, evaluations=12, patience=100, checkpoint_seconds=0.0, learning_rate=0.5, warmup=0.9
+        tiny, steps=12, evaluations=12, patience=100, checkpoint_seconds=0.0, learning_rate=1.0, warmup=0.9
     )
     train(fleet, tmp_path / "whole", config)
     history = json.loads((tmp_path / "whole" / "training.json").read_text())["history"]
@@ -167,7 +167,7 @@ def test_stages_move_only_their_own_weights(fleet: Dataset, tiny: TrainConfig) -
         return {k for k, v in snapshots[before].items() if not torch.equal(v, snapshots[after][k])}
 
     parameters = {name for name, _ in network.named_parameters()}
-    labels = {name for name in parameters if name.startswith(("label_", "bag.", "norm_y", "outcome_"))}
+    labels = {name for name in parameters if name.startswith(("label_", "bag.", "norm_y", "outcome_", "shortlist."))}
     assert moved(0, 4) == parameters - labels
     assert moved(4, 8) == labels
 

@@ -62,7 +62,9 @@ def network() -> tuple[Any, Dataset]:
     data = from_records(records)
     vocabulary = build_vocabulary(data, max_events=25)
     torch.manual_seed(0)
-    shape = NetworkConfig(vocabulary.size, len(vocabulary.labels), channels=1, width=32, heads=2, layers=2, hidden=48)
+    shape = NetworkConfig(
+        vocabulary.size, len(vocabulary.labels), channels=1, width=32, heads=2, layers=2, hidden=48, shortlist=6
+    )
     built = Network(shape)
     with torch.no_grad():
         for weights in built.parameters():

@@ -10,6 +10,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from oscar_causal.density.shortlist import ORDERED
 from oscar_causal.density.transformer import NetworkConfig
 from oscar_causal.errors import UsageError
 
@@ -86,12 +87,19 @@ class Work:
         return Estimate(
             weights=self.weights,
             law=LAW_BYTES * self.length * self.network.events,
-            activations=tokens * bytes_per_token(self.network),
+            activations=tokens * (bytes_per_token(self.network) + self._shortlist_bytes()),
             slopes=min(self.sloped, max(1, tokens_per_pass // (self.length + 1)))
             * slope_bytes(self.network, self.length),
             answers=ANSWER_BYTES * min(self.contexts * self.length * self.labels_along, 1 << 22),
             tokens_per_pass=tokens_per_pass,
         )
+
+    def _shortlist_bytes(self) -> int:
+        """Bytes a token where labels are asked along the sequence: its past, and what each shortlist reads off it."""
+        if not self.labels_along or not self.network.shortlist:
+            return 0
+        inputs = 2 * self.network.shortlist + ORDERED**2
+        return 40 * self.length + 20 * self.labels_along * inputs
 
 
 def bytes_per_token(network: NetworkConfig) -> int:

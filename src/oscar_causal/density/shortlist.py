@@ -73,7 +73,7 @@ class Shortlist(nn.Module):
         place = torch.arange(1.0, found.shape[1] + 1, device=found.device).expand(found.shape)
         empty = place.new_zeros(len(found), types.numel() + 1)
         there = empty.scatter_reduce(1, found, voice, "amax")[:, wanted]  # (R, Y', K)
-        again = torch.log1p((empty.scatter_add(1, found, voice)[:, wanted] - 1).clamp(min=0))
+        again = torch.log1p(F.relu(empty.scatter_add(1, found, voice)[:, wanted] - 1))
         head = wanted[:, : self.ordered]
         first = (empty + found.shape[1] + 1).scatter_reduce(1, found, place, "amin")[:, head]
         last = empty.scatter_reduce(1, found, place, "amax")[:, head]

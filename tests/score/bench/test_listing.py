@@ -11,6 +11,7 @@ import torch
 from oscar_causal.data.batches import pad
 from oscar_causal.data.vocabulary import START_ID
 from oscar_causal.density.model import to_tokens
+from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.score.bench.listing import ListingConfig, run_listing, sample_context
 from oscar_causal.score.bench.workload import Sizes, Workload, make_workload
 
@@ -34,7 +35,8 @@ def test_it_finds_what_the_loops_find(work: Workload) -> None:
             rows = type(tokens)(
                 contexts[b], tokens.gaps[[b]], tokens.elapsed[[b]], tokens.channels[[b]], tokens.positions
             )
-            after = torch.sigmoid(network.label_logits(network(rows)[1])).double().clamp(1e-6, 1 - 1e-6)  # (N, L, Y)
+            past = past_in_rows(contexts[b], torch.arange(40).expand(len(contexts[b]), -1))
+            after = torch.sigmoid(network.label_logits(network(rows)[1], past)).double().clamp(1e-6, 1 - 1e-6)
             for y in range(3):
                 gains, changes = [], []
                 for i in range(CONFIG.context + 1, 40):

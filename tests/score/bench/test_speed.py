@@ -61,7 +61,7 @@ def test_the_paper_sized_model_has_the_papers_size() -> None:
     config = preset_config(sizes.preset).network(events=sizes.events + 3, labels=sizes.labels, channels=0)
     with torch.device("meta"):
         network = Network(config)
-    assert sum(part.numel() for part in network.parameters()) == pytest.approx(105e6, rel=0.02)
+    assert sum(part.numel() for part in network.parameters()) == pytest.approx(105e6, rel=0.03)
 
 
 @pytest.mark.parametrize("form", ["shared", "cross"])

@@ -25,9 +25,9 @@ from oscar_causal.discovery.contexts import Float64, Stream
 from oscar_causal.discovery.subject import respond
 from oscar_causal.score.bench.ratings import Case, Ratings
 
-Vectors = tuple[Tensor, Tensor, Tensor]
-"""Event vectors of the backbone (1, L + 1, D), of the running sum (1, L + 1, K) and the voices of events in the labels'
-shortlists (1, L + 1, 1), start token first."""
+Vectors = tuple[Tensor, ...]
+"""Event vectors of the backbone (1, L + 1, D), of the running sum (1, L + 1, K) and, where labels have shortlists, the
+voices of events in them (1, L + 1, 1); start token first."""
 
 
 def _captum() -> Any:
@@ -90,20 +90,22 @@ def event_vectors(model: OscarModel, tokens: Tokens, law: Tensor) -> tuple[Vecto
         torch.cat([own[:, :1].detach(), (law.to(table.dtype) @ table[: law.shape[1]])[None]], dim=1)
         for own, table in zip(standing, tables, strict=True)
     ]
-    voice = torch.ones_like(standing[0][..., :1]).detach().requires_grad_()
-    return (standing[0], standing[1], voice), (means[0], means[1], torch.zeros_like(voice))
+    if model.network.shortlist is not None:
+        standing.append(torch.ones(*tokens.event_ids.shape, 1, device=model.device).requires_grad_())
+        means.append(torch.zeros(*tokens.event_ids.shape, 1, device=model.device))
+    return tuple(standing), tuple(means)
 
 
 def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Callable[..., Tensor]:
     """Event vectors (B, L + 1, ...) -> log odds of the labels after the last event, (B, Y')."""
 
-    def ask(events: Tensor, bag: Tensor, voice: Tensor) -> Tensor:
+    def ask(events: Tensor, bag: Tensor, voice: Tensor | None = None) -> Tensor:
         count = len(events)
         wide = {name: getattr(tokens, name) for name in ("event_ids", "gaps", "elapsed", "channels")}
         rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
         given = torch.ones(events.shape[:2], dtype=events.dtype, device=events.device)
         _, hidden = model.network(rows, Blend(given, events, bag))
-        past = Past(rows.event_ids, voice.squeeze(-1))
+        past = Past(rows.event_ids, None if voice is None else voice.squeeze(-1))
         return model.network.label_logits(hidden[:, -1], past, labels).float()
 
     return ask

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed docs package error-rates faults fuzz clean
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed docs package lowest stories error-rates faults fuzz clean
 
 setup: .venv/.setup-done
 
@@ -51,6 +51,13 @@ docs: setup
 package: setup
 	$(BIN)/python scripts/check_package.py
 
+lowest: setup
+	$(BIN)/python scripts/check_package.py --lowest --torch 2.13.0 --tests
+
+stories: setup  # make stories DATA=folder with telecom_alarms and traffic_fines
+	$(BIN)/python scripts/story_telecom.py $(DATA)/telecom_alarms --out story-output/telecom
+	$(BIN)/python scripts/story_fines.py $(DATA)/traffic_fines --out story-output/fines
+
 faults: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/faults.py --out docs/results
 
@@ -64,4 +71,4 @@ error-rates: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/error_rates.py --out docs/results
 
 clean:
-	rm -rf .venv demo-output dist build .bench web/node_modules
+	rm -rf .venv demo-output story-output dist build .bench web/node_modules

@@ -1,41 +1,42 @@
 """Recover the rules of a synthetic fleet and compare them with the true ones; writes a JSON file, prints a short table.
 
-    python scripts/bench_rules.py --dataset FLEET --model MODEL --out docs/results           # a fleet and model at hand
-    python scripts/bench_rules.py --fleet hard --sequences 200000 --preset base --steps 3000 --workers 8
+    python scripts/bench_rules.py --fleet demo --work demo-fleet --out docs/results            # two cores
+    python scripts/bench_rules.py --fleet hard --sequences 200000 --preset base --steps 2000 --held-out 0.05 \
+        --mine 100000 --workers 14 --out results                                           # one GPU, below 10 minutes
 
 Candidates are IAMB boundaries of the mined sequences, completed by rule recovery itself; fidelity is from sequences the
 model never saw. A rule is right when it is logically equal to the true one: the positive part (nothing forbidden
 occurs), the whole with its blockers, and for temporal rules order and count, windows left aside and compared apart.
+`net` counts a wrong rule that is stated with confidence double against the right ones. Labels are taken in a random
+order, a few at a time, and figures are written after each few: what `--until` leaves out is left out at random.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import platform
 import re
 import tempfile
-import time
-from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import fleet_making
 import numpy as np
 import torch
+from fleet_making import Run, fleet_and_model
 
 from oscar_causal.data.rules import Rule, equivalent, event_names, format_rule, negated_names, parse, positive_part
 from oscar_causal.data.rules.tree import Then, atoms, chain_steps
 from oscar_causal.data.select import Selection, select_sequences
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.data.synthetic import preset, write_fleet
 from oscar_causal.data.synthetic.config import FleetConfig
 from oscar_causal.data.synthetic.world import World, make_world
 from oscar_causal.density.checkpoint import load_model
-from oscar_causal.density.fitting import train
 from oscar_causal.density.folds import load_models
-from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery.classical.learning import learn_boundaries
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.graph.rule_recovery import RuleProposal, RuleRecoveryConfig, calibration, recover_rules
@@ -44,73 +45,58 @@ from oscar_causal.graph.rules.proposal import Share
 BINS = ((100, 10**9), (30, 100), (10, 30))
 SMALL = 8
 """The largest boundary the aims speak about."""
+TOGETHER = 8
+"""Labels of one task."""
+CONFIDENT = 0.8
 _state: dict[str, Any] = {}
 
 
 def main() -> None:
     args = arguments()
-    clock = {"begun": time.time()}
-    with tempfile.TemporaryDirectory() as scratch:
-        fleet, model = fleet_and_model(args, Path(scratch), clock)
-        clock["trained"] = time.time()
+    run = Run(args, f"rules-{args.fleet}-{args.preset}-seed{args.seed}")
+    with tempfile.TemporaryDirectory() as name:
+        scratch = Path(name)
+        fleet, model = fleet_and_model(run, Path(args.work or name))
         data = read_dataset(fleet)
         unseen = np.flatnonzero(~load_models(model).seen_in_training(data.subject_ids))
         seen = np.setdiff1d(np.arange(len(data)), unseen)
-        mine, held = Path(scratch) / "mine", Path(scratch) / "held"
-        for out, rows in ((mine, seen[: args.mine]), (held, unseen)):
-            select_sequences(fleet, out, Selection(ids=tuple(data.take(rows).sequence_ids.to_pylist())))
-        boundaries = {b.label: list(b.events) for b in learn_boundaries(read_dataset(mine), workers=args.workers)}
-        clock["boundaries"] = time.time()
-        print(f"{len(boundaries)} boundaries after {clock['boundaries'] - clock['begun']:.0f} s", flush=True)
-        proposals = recover(args, model, mine, held, boundaries)
-        quality = json.loads((Path(model) / "quality.json").read_text())
-    clock["recovered"] = time.time()
-    report(args, data, boundaries, proposals, quality, clock)
+        for out, rows in (("mine", seen[: args.mine]), ("held", unseen[: args.judge])):
+            select_sequences(fleet, scratch / out, Selection(ids=tuple(data.take(rows).sequence_ids.to_pylist())))
+        learnt = learn_boundaries(read_dataset(scratch / "mine"), workers=args.workers)
+        boundaries = {item.label: list(item.events) for item in learnt}
+        run.done("boundaries", mined=min(args.mine, len(seen)), held_out=min(args.judge, len(unseen)))
+        judge = Truth.of(data, model, boundaries)
+        recover(run, model, scratch, judge)
+    run.done("all", complete=True)
+    show(run.result)
 
 
-def fleet_and_model(args: argparse.Namespace, scratch: Path, clock: dict[str, float]) -> tuple[Path, Path]:
-    """The folders given, or a new fleet and a model trained on it."""
-    fleet = Path(args.dataset) if args.dataset else scratch / "fleet"
-    if not args.dataset:
-        overrides = {"sequences": args.sequences} if args.sequences else {}
-        write_fleet(preset(args.fleet, **overrides), args.seed, fleet, workers=args.workers)
-    clock["made"] = time.time()
-    if args.model:
-        return fleet, Path(args.model)
-    data = read_dataset(fleet)
-    changes: dict[str, Any] = {"steps": args.steps} if args.steps else {}
-    if len(data) > 50_000:
-        changes["validation"] = 0.05
-
-    def on_step(step: int, total: int, figures: dict[str, float]) -> None:
-        if "held_out_label_loss" in figures:
-            print(f"step {step} of {total}: {figures['held_out_label_loss']:.4f}", flush=True)
-
-    train(data, scratch / "model", preset_config(args.preset, seed=args.seed, **changes), on_step=on_step)
-    return fleet, scratch / "model"
-
-
-def recover(
-    args: argparse.Namespace, model: Path, mine: Path, held: Path, boundaries: dict[str, list[str]]
-) -> list[RuleProposal]:
-    """Labels are independent of each other: each worker takes some."""
+def recover(run: Run, model: Path, scratch: Path, judge: Truth) -> None:
+    """Labels are independent of each other: each worker takes a few; figures after each few that are done."""
+    args = run.args
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    job = (str(model), str(mine), str(held), device, RuleRecoveryConfig(probes=args.probes, seed=args.seed))
+    config = RuleRecoveryConfig(probes=args.probes, seed=args.seed)
+    job = (str(model), str(scratch / "mine"), str(scratch / "held"), device, config)
     known = set(load_models(model).vocabulary.labels)
-    labels = [label for label in boundaries if label in known]
-    parts = [labels[k : k + 8] for k in range(0, len(labels), 8)]
-    if args.workers == 1:
-        load(*job)
-        return [p for part in parts for p in recover_some({label: boundaries[label] for label in part})]
+    labels = sorted(label for label in judge.boundaries if label in known)
+    order = np.random.default_rng(args.seed).permutation(len(labels))
+    parts = [[labels[k] for k in order[begin : begin + TOGETHER]] for begin in range(0, len(labels), TOGETHER)]
     found: list[RuleProposal] = []
     with (
         one_thread_children(),
         ProcessPoolExecutor(args.workers, get_context("spawn"), initializer=load, initargs=job) as pool,
     ):
-        for part in pool.map(recover_some, [{label: boundaries[label] for label in part} for part in parts]):
-            found += part
-            print(f"{len(found)} of {len(labels)} labels", flush=True)
-    return found
+        waiting = [pool.submit(recover_some, {label: judge.boundaries[label] for label in part}) for part in parts]
+        for future in as_completed(waiting):
+            if future.cancelled():
+                continue
+            found += future.result()
+            run.done(
+                f"{len(found)} of {len(labels)} labels", **judge.figures(found), labels_left=len(labels) - len(found)
+            )
+            if run.late():
+                for other in waiting:
+                    other.cancel()
 
 
 def load(model: str, mine: str, held: str, device: str, config: RuleRecoveryConfig) -> None:
@@ -122,6 +108,62 @@ def load(model: str, mine: str, held: str, device: str, config: RuleRecoveryConf
 
 def recover_some(boundaries: dict[str, list[str]]) -> list[RuleProposal]:
     return recover_rules(_state["model"], _state["mine"], boundaries, _state["config"], held_out=_state["held"])
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What proposals are compared with."""
+
+    world: World
+    boundaries: dict[str, list[str]]
+    quality: dict[str, Any]
+
+    @classmethod
+    def of(cls, data: Dataset, model: Path, boundaries: dict[str, list[str]]) -> Truth:
+        return cls(world_of(data), boundaries, json.loads((model / "quality.json").read_text()))
+
+    def figures(self, proposals: Sequence[RuleProposal]) -> dict[str, Any]:
+        """All tables."""
+        number = {name: place for place, name in enumerate(self.world.label_names)}
+        rows = [
+            compared(self.world, number[p.label], p, self.boundaries[p.label], self.quality)
+            for p in sorted(proposals, key=lambda p: p.label)
+        ]
+        steady = [row for row in rows if row["kind"] in ("boolean", "temporal") and row["size"] <= SMALL]
+        right = {row["label"]: bool(row["whole"]) for row in rows}
+        positive = {row["label"]: bool(row["positive_part"]) for row in rows}
+        small = [p for p in proposals if p.label in {row["label"] for row in steady}]
+        windowed = [row for row in rows if "windows_within_factor_2" in row]
+        kinds = sorted({row["kind"] for row in rows})
+        return {
+            "steady_up_to_8": by_positives(steady),
+            "all": by_positives(rows),
+            "by_kind": {kind: by_positives([r for r in rows if r["kind"] == kind]) for kind in kinds},
+            "windows": count(windowed, lambda row: row["windows_within_factor_2"]),
+            "calibration": calibration(proposals, right),
+            "calibration_steady": calibration(small, right),
+            "calibration_steady_positive_part": calibration(small, positive),
+            "confidence": {"all": confidence(rows), "steady_up_to_8": confidence(steady)},
+            "rules": rows,
+        }
+
+
+def confidence(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Do stated rules keep what their confidence says? A wrong one stated with confidence counts double in `net`."""
+    stated = [row for row in rows if row["status"] == "proposed"]
+    sure = [row for row in stated if row["confidence"] >= CONFIDENT]
+    hits, wrong = sum(row["whole"] for row in stated), sum(not row["whole"] for row in sure)
+    gaps = [row["confidence"] - row["whole"] for row in stated]
+    return {
+        "stated": len(stated),
+        "right": hits,
+        "confident": count(sure, lambda row: row["whole"]),
+        "confident_and_wrong": wrong,
+        "net": (hits - 2 * wrong) / len(rows) if rows else None,
+        "brier": float(np.mean(np.square(gaps))) if gaps else None,
+        "said_minus_true": float(np.mean(gaps)) if gaps else None,
+        "wrong": [row["label"] for row in sure if not row["whole"]],
+    }
 
 
 def world_of(data: Dataset) -> World:
@@ -213,52 +255,23 @@ def count(rows: list[dict[str, Any]], hit: Callable[[dict[str, Any]], bool]) -> 
     return Share(sum(bool(hit(row)) for row in rows), len(rows)).to_json()
 
 
-def report(
-    args: argparse.Namespace,
-    data: Dataset,
-    boundaries: dict[str, list[str]],
-    proposals: list[RuleProposal],
-    quality: dict[str, Any],
-    clock: dict[str, float],
-) -> None:
-    world = world_of(data)
-    number = {name: place for place, name in enumerate(world.label_names)}
-    rows = [compared(world, number[p.label], p, boundaries[p.label], quality) for p in proposals]
-    steady = [row for row in rows if row["kind"] in ("boolean", "temporal") and row["size"] <= SMALL]
-    right = {row["label"]: bool(row["whole"]) for row in rows}
-    stages = list(clock)
-    result = {
-        "arguments": {key: value for key, value in vars(args).items() if key not in ("dataset", "model", "out")},
-        "machine": torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU",
-        "torch": torch.__version__,
-        "labels": quality["labels"],
-        "seconds": {b: clock[b] - clock[a] for a, b in zip(stages, stages[1:], strict=False)},
-        "steady_up_to_8": by_positives(steady),
-        "all": by_positives(rows),
-        "by_kind": {kind: by_positives([r for r in rows if r["kind"] == kind]) for kind in {r["kind"] for r in rows}},
-        "windows": count([r for r in rows if "windows_within_factor_2" in r], lambda r: r["windows_within_factor_2"]),
-        "calibration": calibration(proposals, right),
-        "calibration_steady": calibration([p for p in proposals if p.label in {r["label"] for r in steady}], right),
-        "rules": rows,
-    }
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
-    name = f"rules-{args.fleet}-{args.preset}-seed{args.seed}.json"
-    (out / name).write_text(json.dumps(result, indent=1) + "\n")
-    show(result)
-
-
 def show(result: dict[str, Any]) -> None:
-    print("seconds", {key: round(value) for key, value in result["seconds"].items()})
+    """The closing table."""
+    print("seconds", {key: round(value) for key, value in result["seconds"].items() if "labels" not in key})
     print("label F1", {key: round(result["labels"][key]["f1"], 3) for key in ("weighted", "macro", "micro")})
+    if "all" not in result:
+        return
     for title in ("steady_up_to_8", "all"):
         print(f"{title:18s} labels  positive part  whole  blockers  stated  right of stated")
         for row in result[title]:
             cells = [row[key] for key in ("positive_part", "whole", "blockers", "stated", "right_of_stated")]
             print(f"{row['positives']:>18s} {row['labels']:6d} ", "  ".join(percent(cell) for cell in cells))
-    for title in ("calibration", "calibration_steady"):
+    for title in ("calibration", "calibration_steady", "calibration_steady_positive_part"):
         parts = [f"{row['from']:.2f}+: {percent(row['right'])}" for row in result[title]]
         print(title, "  ".join(parts))
+    for title, row in result["confidence"].items():
+        told = {key: round(row[key], 3) for key in ("net", "brier", "said_minus_true") if row[key] is not None}
+        print(f"{title}: of those stated with 0.8 or more {percent(row['confident'])} right;", told)
     print("windows within a factor of two:", percent(result["windows"]), flush=True)
 
 
@@ -268,17 +281,10 @@ def percent(share: dict[str, Any]) -> str:
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--dataset", help="a synthetic fleet; default: make one")
-    parser.add_argument("--model", help="its model; default: train one")
-    parser.add_argument("--fleet", default="demo")
-    parser.add_argument("--sequences", type=int)
-    parser.add_argument("--preset", default="tiny")
-    parser.add_argument("--steps", type=int)
+    fleet_making.add_arguments(parser)
     parser.add_argument("--mine", type=int, default=40_000, help="sequences to mine, of those seen in training")
+    parser.add_argument("--judge", type=int, default=10_000, help="unseen sequences to measure fidelity on")
     parser.add_argument("--probes", type=int, default=16)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--out", default="docs/results")
     return parser.parse_args()
 
 

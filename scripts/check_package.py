@@ -1,7 +1,8 @@
 """Builds wheel and sdist, installs the wheel into an empty environment and uses it there.
 
 What a user gets from the package, and nothing of this folder, must be enough for `oscar doctor` and a small demo.
-`--lowest` installs the lower bounds of pyproject.toml instead of the newest versions.
+`--lowest` installs the lower bounds of pyproject.toml instead of the newest versions; `--tests` also runs there what
+`tests_here.py` can.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ NEEDED = (
     "oscar_causal/report/bundle/",
     "oscar_causal/score/bench/paper.json",
 )
+FOR_TESTS = ("pytest>=8.2", "pytest-timeout>=2.3", "hypothesis>=6.100")
 UNWANTED = re.compile(r"(^|/)(node_modules|\.venv|__pycache__|scratch|\.git)(/|$)")
 
 
@@ -105,6 +107,13 @@ def use(programs: Path, place: Path, *, quick: bool) -> None:
     print(f"oscar demo: {figures['explained']} sequences explained in {figures['seconds']} s")
 
 
+def test(programs: Path, place: Path) -> None:
+    """The tests, against what is installed."""
+    run(str(programs / "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *FOR_TESTS)
+    script, out = str(ROOT / "scripts" / "tests_here.py"), str(place / "tests.json")
+    print(run(str(programs / "python"), script, "--out", out, "--seconds", "2400"))
+
+
 def run(*words: str, cwd: Path | None = None) -> str:
     """Run a program; what it printed. It sees nothing of this folder."""
     hidden = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
@@ -122,6 +131,7 @@ def main() -> None:
     parser.add_argument("--lowest", action="store_true", help="lower bounds of all requirements")
     parser.add_argument("--torch", help="this version of torch, whatever else is said")
     parser.add_argument("--full-demo", action="store_true", help="the demo as users run it (minutes)")
+    parser.add_argument("--tests", action="store_true", help="also the tests, as far as they need no other package")
     parser.add_argument("--build-only", action="store_true", help="build and look inside, install nothing")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -132,6 +142,8 @@ def main() -> None:
             versions = wanted_versions(lowest=given.lowest, torch=given.torch)
             programs = install(wheel, place / "environment", versions)
             use(programs, place, quick=not given.full_demo)
+            if given.tests:
+                test(programs, place)
 
 
 if __name__ == "__main__":

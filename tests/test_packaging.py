@@ -48,6 +48,7 @@ def test_every_requirement_has_a_lower_bound() -> None:
 
 def test_wheel_and_sdist(tmp_path: Path) -> None:
     pytest.importorskip("build")
+    pytest.importorskip("hatchling")
     check_package = load("check_package")
     wheel, sdist = check_package.build(tmp_path)
     check_package.check_contents(wheel, sdist)
@@ -84,3 +85,41 @@ def test_notebooks_are_their_sources_executed(source: Path) -> None:
 def test_three_notebooks_stay_small() -> None:
     assert len(NOTEBOOKS) == 3
     assert sum(path.with_suffix(".ipynb").stat().st_size for path in NOTEBOOKS) < 600_000
+
+
+def test_workflows_call_what_exists() -> None:
+    """Scripts, their options, extras and make's targets."""
+    text = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / ".github" / "workflows").glob("*.yml"))
+    commands = re.findall(r"^\s*- run: (.*)$", text, re.MULTILINE)
+    assert len(commands) >= 5
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    for command in commands:
+        for name, options in re.findall(r"(?:python|bash) ([\w./]+)((?: \S+)*)", command):
+            if name != "-m":
+                source = (ROOT / name).read_text(encoding="utf-8")
+                assert all(f'"{option}"' in source for option in re.findall(r"--[\w-]+", options)), command
+        for named in re.findall(r"\.\[([\w,]+)\]", command):
+            assert set(named.split(",")) <= set(extras)
+
+
+def test_what_a_test_lacks_is_seen_from_its_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the top of a file, of our own modules it imports, and inside single tests; not what only types need."""
+    here = load("tests_here")
+    monkeypatch.setattr(here, "ROOT", tmp_path)
+    (tmp_path / "src" / "oscar_causal").mkdir(parents=True)
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "src" / "oscar_causal" / "web.py").write_text("import no_such_server\n")
+    types = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import no_such_stubs\nimport json\n"
+    files = {
+        "test_a.py": f"{types}def test_x():\n    import no_such_thing.part\ndef test_y():\n    import math\n",
+        "test_b.py": "from oscar_causal.web import app\n",
+        "test_c.py": "import oscar_causal.web\n",
+    }
+    for name, text in files.items():
+        (tmp_path / "tests" / name).write_text(text)
+    found = {pair for name in files for pair in here.left_out(tmp_path / "tests" / name)}
+    assert found == {
+        ("tests/test_a.py::test_x", "no_such_thing"),
+        ("tests/test_b.py", "no_such_server"),
+        ("tests/test_c.py", "no_such_server"),
+    }

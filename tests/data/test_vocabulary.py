@@ -6,7 +6,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oscar_causal.data.sequences import from_records
@@ -24,6 +24,7 @@ def records(rows: list[Any]) -> list[dict[str, Any]]:
     ]
 
 
+@settings(deadline=None)
 @given(rows=sequences, min_count=st.integers(1, 4), most=st.none() | st.integers(0, 4))
 def test_frequent_events_first_ties_by_name(rows: list[Any], min_count: int, most: int | None) -> None:
     counts = Counter(event for events, _ in rows for event in events)

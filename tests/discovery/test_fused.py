@@ -15,7 +15,7 @@ from oscar_causal.data.sequences import from_records
 from oscar_causal.data.subjects import pack_subjects
 from oscar_causal.discovery import fused
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.cells import CELLS, FIRST, LOOKED, READ_CELLS, RESPONSES, STANDS_BY, TAKES_PART
+from oscar_causal.discovery.cells import CELLS, FIRST, LOOKED, RESPONSES
 from oscar_causal.discovery.evidence import (
     CONTROL,
     FOLDS,
@@ -26,18 +26,12 @@ from oscar_causal.discovery.evidence import (
     merge,
     subject_groups,
 )
-from oscar_causal.discovery.fleet_prior import (
-    Classical,
-    FleetPrior,
-    fit_prior,
-    prior_digest,
-    read_prior,
-    subject_fold,
-    write_prior,
-)
-from oscar_causal.discovery.fused import CLASSICAL_FLAG, FusedConfig
+from oscar_causal.discovery.fleet_prior import Classical, FleetPrior, features_by_label, fit_prior, subject_fold
+from oscar_causal.discovery.fused import CLASSICAL_FLAG, RULE_FLAG, FusedConfig
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.prior_files import prior_digest, read_prior, write_prior
+from oscar_causal.discovery.reading import count_patterns
 from oscar_causal.discovery.subject import prepare
 from oscar_causal.errors import FolderError, UsageError
 
@@ -136,20 +130,63 @@ def test_classical_boundaries_raise_the_prior_and_are_flagged_where_they_saw_the
     assert replace(prior, classical=replace(known, subjects=None)).classical_saw("car 2")  # unknown counts as seen
 
 
+KNOWN = Classical("iamb", {"fault": ("e1 then e2", "e6 then e7")}, {"fault": 500}, None)
+
+
+def garage(number: int = 400) -> Any:
+    """Cars whose fault comes by `e1 then e2` or by `e6 then e7`; both pairs are mostly there, in any order."""
+    rng = np.random.default_rng(0)
+    records = []
+    for k in range(number):
+        events = [f"e{e}" for e in rng.permutation(8) if e not in (1, 2, 6, 7) or rng.random() < 0.9]
+        at = {event: place for place, event in enumerate(events)}
+        came = any(at.get(a, 99) < at.get(b, -1) for a, b in (("e1", "e2"), ("e6", "e7")))
+        times = list(range(len(events)))
+        records.append({"sequence_id": f"s{k}", "events": events, "times": times, "labels": ["fault"] if came else []})
+    return from_records(records)
+
+
+def explain_order(workshop: Any, order: list[int], needed: list[int], subject: str = "car") -> dict[str, Any]:
+    """A sequence of these events under a model that needs some of them, whatever their order."""
+    prior = fit_prior(count_patterns(garage(), features_by_label(KNOWN)), KNOWN)
+    model = workshop.response(30, lambda present: np.where(present[:, needed].all(1), 0.9, 0.1)[:, None])
+    seen = prepare(model, workshop.contexts(order), sequence_id="s", seed=0, shuffle=False)
+    names = [model.vocabulary.name(int(t)) for t in seen.types]
+    (found,), _ = fused.explain(model, seen, np.array([0]), names, (prior, subject), SETTINGS)
+    return {item.event: item for item in found.evidence}
+
+
 def test_an_order_that_does_not_hold_here_speaks_against_a_member(workshop: Any) -> None:
-    """e1 then e2 is the usual way; here e2 comes first, so both stand by."""
-    known = Classical("iamb", {"fault": ("e1 then e2", "e4", "e6 then e7")}, {"fault": 500}, None)
-    model = workshop.response(30, lambda present: np.where(present[:, [4]], 0.9, 0.1))
+    """e6 then e7 brought it here, e2 came before e1; the model needs all four, because it never learnt the order."""
+    found = explain_order(workshop, [2, 3, 1, 4, 6, 7], [1, 2, 6, 7])
+    assert {event for event, item in found.items() if item.verdict == "cause"} == {"e6", "e7"}
+    assert found["e6"].prior > 0.9
+    assert found["e1"].prior < 0.1
+    assert found["e1"].response > 0.8  # the model would have had it a cause
+
+
+def test_the_parts_of_a_recovered_rule_are_read_too(workshop: Any) -> None:
+    """No classical boundary: the rule's own parts are counted, and its order decides here."""
+    rules = {"fault": parse("(e1 then e2) | (e6 then e7)")}
+    prior = fit_prior(count_patterns(garage(), features_by_label(None, rules)), None, rules)
+    model = workshop.response(30, lambda present: np.where(present[:, [1, 2, 6, 7]].all(1), 0.9, 0.1)[:, None])
     seen = prepare(model, workshop.contexts([2, 3, 1, 4, 6, 7]), sequence_id="s", seed=0, shuffle=False)
     names = [model.vocabulary.name(int(t)) for t in seen.types]
-    words = known.words_here("fault", fused.event_index(seen, names))
-    assert words == {"e1": STANDS_BY, "e2": STANDS_BY, "e6": TAKES_PART, "e7": TAKES_PART}
-    prior = fit_prior(empty_evidence(), known)
-    (found,), _ = fused.explain(model, seen, np.array([0]), names, (prior, "car"), SETTINGS)
-    ratio = {item.event: item.log_ratio for item in found.evidence}
-    assert ratio["e1"] is not None
-    assert ratio["e6"] is not None
-    assert ratio["e1"] < ratio["e6"] - 2
+    flags = {}
+    for subject, mined in (("car", ["car"]), ("other", ["car"])):
+        known = replace(prior, rule_subjects=pack_subjects(pa.array(mined)))
+        (found,), _ = fused.explain(model, seen, np.array([0]), names, (known, subject), SETTINGS)
+        assert {item.event for item in found.evidence if item.verdict == "cause"} == {"e6", "e7"}
+        flags[subject] = RULE_FLAG in found.flags
+    assert flags == {"car": True, "other": False}
+
+
+def test_a_route_outside_the_boundary_is_left_to_own_evidence(workshop: Any) -> None:
+    """Neither order holds here, so something else brought the label: the prior of the others rises."""
+    outside, explained = (explain_order(workshop, order, [4]) for order in ([2, 3, 1, 4, 7, 6], [1, 3, 2, 4, 7, 6]))
+    assert outside["e4"].prior > 10 * explained["e4"].prior
+    assert outside["e4"].verdict == "cause"
+    assert explained["e1"].verdict == explained["e2"].verdict == "cause"
 
 
 def test_controls_are_events_that_nothing_points_at(workshop: Any) -> None:
@@ -193,7 +230,8 @@ def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
             assert again.rate("fault", event, fold) == prior.rate("fault", event, fold)
             assert again.rate("other", event, fold) == prior.rate("other", event, fold)
     assert (again.log_ratios == prior.log_ratios).all()
-    assert again.log_ratios.shape == (FOLDS, READ_CELLS)
+    assert again.log_ratios.shape == (FOLDS, 2, CELLS)
+    assert again.readings is None
     first = prior_digest(tmp_path)
     (tmp_path / "prior.json").write_text((tmp_path / "prior.json").read_text() + " ")
     assert prior_digest(tmp_path) != first
@@ -202,6 +240,27 @@ def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
         read_prior(tmp_path)
     with pytest.raises(FolderError, match=r"prior\.json"):
         prior_digest(tmp_path / "nowhere")
+
+
+def test_readings_come_back_from_disk_and_leave_the_own_fold_out(tmp_path: Path) -> None:
+    data = garage()
+    prior = fit_prior(count_patterns(data, features_by_label(KNOWN)), KNOWN)
+    write_prior(tmp_path, prior)
+    again = read_prior(tmp_path)
+    assert prior.readings is not None
+    assert again.readings is not None
+    for fold in range(FOLDS):
+        rest = data.take(subject_groups(data.subject_ids) % FOLDS != fold)
+        alone = fit_prior(count_patterns(rest, features_by_label(KNOWN)), KNOWN).readings
+        assert alone is not None
+        for pattern in range(4):
+            mine = prior.readings.of_pattern("fault", pattern, fold)
+            assert mine == again.readings.of_pattern("fault", pattern, fold)
+            assert mine == alone.of_pattern("fault", pattern, fold)
+        assert prior.readings.log_likelihood("fault") == again.readings.log_likelihood("fault")
+    (tmp_path / "readings.json").write_text('{"fault": {"raising": ["e1 then e2"]}}')
+    with pytest.raises(FolderError, match="damaged population"):
+        read_prior(tmp_path)
 
 
 def test_discover_with_a_population(workshop: Any, tmp_path: Path) -> None:

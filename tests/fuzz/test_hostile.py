@@ -54,7 +54,11 @@ print(peak_mb() - before)
 """
 
 
-@pytest.mark.parametrize("piece", [b"A" * (1 << 20), b'"' + b"A" * (1 << 20), b"s,0,A\n" * (1 << 15)])
+STATUS = Path("/proc/self/status")
+
+
+@pytest.mark.skipif(not STATUS.exists() or "VmHWM" not in STATUS.read_text(), reason="no peak of memory to read")
+@pytest.mark.parametrize("piece", [b"A" * (1 << 20), b'"' + b"A" * (1 << 20), b"s,0,A\n" * (1 << 15)], ids=len)
 def test_a_gzip_bomb_takes_little_memory(tmp_path: Path, piece: bytes) -> None:
     """256 MB in a few hundred kB, as one endless cell, one endless quotation or rows; less than that is in memory."""
     pieces = 256 if len(piece) > 1 << 19 else 24

@@ -21,7 +21,7 @@ from oscar_causal.density.checkpoint import load_model, model_digest
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.interface import Contexts
 from oscar_causal.discovery import results
-from oscar_causal.discovery.fleet_prior import read_prior
+from oscar_causal.discovery.prior_files import read_prior
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.graph import population_folder
 from oscar_causal.graph.boundary_graph import read_boundaries

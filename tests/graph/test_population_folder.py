@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +11,19 @@ import pyarrow as pa
 import pytest
 
 from oscar_causal.data.folders import read_json
-from oscar_causal.discovery.evidence import CONTROL, FleetEvidence, _sum, empty_evidence, fixed, look_evidence, merge
-from oscar_causal.discovery.fleet_prior import fit_prior, read_prior
+from oscar_causal.discovery.cells import CELLS
+from oscar_causal.discovery.evidence import (
+    CONTROL,
+    FleetEvidence,
+    _sum,
+    empty_evidence,
+    fixed,
+    look_evidence,
+    merge,
+    pattern_evidence,
+)
+from oscar_causal.discovery.fleet_prior import fit_prior
+from oscar_causal.discovery.prior_files import read_prior
 from oscar_causal.errors import FolderError, UsageError
 from oscar_causal.graph.assembling import AssemblyConfig, assemble, split_inputs
 from oscar_causal.graph.population import boundaries
@@ -70,6 +82,39 @@ def test_everything_comes_back(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "p" / "rules.json").read_text()) == {"y": "A & !B"}
     with pytest.raises(UsageError, match="exists already"):
         write_population(tmp_path / "p", whole)
+
+
+def test_words_of_older_folders_are_left_out(tmp_path: Path) -> None:
+    looks = look_evidence(pa.array(["y"] * 3), pa.array(["A"] * 3), [3, 3, 3], [32, 32 + CELLS, 28 + 2 * CELLS])
+    whole = merge([shard(0), looks])
+    write_population(tmp_path / "p", population(whole))
+    assert read_statistics(tmp_path / "p") == whole
+    (tmp_path / "p" / "statistics" / "patterns.parquet").unlink()
+    rows = [row for row in read_statistics(tmp_path / "p").cells.to_pylist() if row["event"] == "A"]
+    assert [(row["cell"], row["count"]) for row in rows] == [(28, 1), (32, 3)]
+
+
+def patterns(boundary: str, sequences: int) -> FleetEvidence:
+    part = {"label": ["y"], "boundary": [boundary], "pattern": ["1"], "group": [3], "sequences": [sequences]}
+    return pattern_evidence([part | {"positives": [1]}])
+
+
+def test_labels_of_a_dataset_are_counted_once(tmp_path: Path) -> None:
+    """Shards of one dataset counted it each; two datasets add up; half an overlap cannot be told apart."""
+    counted = {"a": ["D"], "b": ["D"], "c": ["E"], "d": ["E", "F"]}
+    for k, (name, datasets) in enumerate(counted.items()):
+        found = population(merge([shard(k), patterns("x", 10)]), name)
+        write_population(tmp_path / name, replace(found, info={**found.info, "counted": datasets}))
+
+    def sequences(*names: str) -> list[int]:
+        merged = assemble([], populations=[tmp_path / name for name in names])
+        assert merged.info["counted"] == sorted({d for name in names for d in counted[name]})
+        return merged.evidence.patterns["sequences"].to_pylist()
+
+    assert sequences("a", "b") == sequences("b", "a") == [10]
+    assert sequences("a", "b", "c") == [20]
+    with pytest.raises(UsageError, match="that others counted too"):
+        sequences("c", "d")
 
 
 def test_populations_of_shards_merge_into_the_population_of_all(tmp_path: Path) -> None:

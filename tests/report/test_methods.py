@@ -8,6 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from oscar_causal.data.sequences import Dataset, read_dataset
@@ -86,6 +88,24 @@ def test_each_estimator_promises_its_own(runs: dict[str, Path]) -> None:
             *("data", "model", "estimand", "assumptions", "error control", "results", "reproducibility")
         ]
         assert "does not test" in paragraphs["assumptions"]
+
+
+def test_what_chose_the_events_is_told_where_it_was_recorded(runs: dict[str, Path], tmp_path: Path) -> None:
+    ways = read_table(runs["intervention"], "verdicts")["ranked_by"].to_pylist()
+    assert set(ways) == {"slopes"}
+    assert "The events to test were chosen by slopes of the label model." in explain_run(runs["intervention"]).text
+    assert "events to test" not in explain_run(runs["prefix"]).text
+    assert "events to test" not in explain_run(runs["own"]).text
+    mixed = shutil.copytree(runs["intervention"], tmp_path / "mixed")
+    (shard,) = (mixed / "verdicts").glob("*.parquet")
+    table = pq.read_table(shard)
+    place = table.column_names.index("ranked_by")
+    column = pa.array([*(["screen"] * 3), None, *ways[4:]], pa.string())
+    pq.write_table(table.set_column(place, "ranked_by", column), shard)
+    told = (
+        f"chosen by slopes of the label model in {len(ways) - 4} pairs and by a screen of random contexts in 3 pairs."
+    )
+    assert told in explain_run(mixed).text
 
 
 def test_what_has_moved_is_said_and_can_be_named(

@@ -138,6 +138,7 @@ def test_explain_as_json_is_json(explain: Callable[..., Any], tmp_path: Path) ->
     assert found["seen_in_training"] is False
     assert found["observed_logp"] < 0
     assert found["contexts_logp"] < 0
+    assert found["ranked_by"] == "slopes"
 
 
 def test_folds_that_do_not_know_the_sequence_answer_by_their_mean(oscar: Oscar, toy: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -91,3 +92,67 @@ def test_several_files_and_a_delimiter(tables: Path, oscar: Callable[..., Any]) 
     oscar("import", tables / "one.txt", tables / "two.txt", "--delimiter", ";", "--out", tables / "other").refused(
         "two.txt", "expected a column 'code'"
     )
+
+
+GERMAN = """Fahrzeug;Zeitpunkt;Fehlercode;Kilometerstand
+WDB 1;2026-03-01T06:00:00+01:00;P0A1F;12345,5
+WDB 1;2026-03-01T05:01:30Z;U0428;
+WDB 2;2026-03-29T01:59:00+01:00;P0A1F;7
+WDB 2;2026-03-29T03:01:00+02:00;U0428;8,25
+WDB 2;zebra;U0428;8,5
+"""
+GERMAN_COLUMNS = ["--sequence-column", "Fahrzeug", "--time-column", "Zeitpunkt", "--event-column", "Fehlercode"]
+
+
+@pytest.fixture
+def german(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """As a German spreadsheet writes it: a byte order mark, semicolons, decimal commas; one label was left empty."""
+    monkeypatch.chdir(tmp_path)
+    Path("codes.csv").write_text(GERMAN, encoding="utf-8-sig")
+    Path("patterns.csv").write_text("Fahrzeug;Fehlerbild\nWDB 1;Lenkung gestört\nWDB 2;\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_a_newcomer_with_a_german_spreadsheet_is_led_to_a_dataset(german: Path, oscar: Callable[..., Any]) -> None:
+    """Each line says what to add for the next step; the last one reads every cell as it was meant."""
+    words = ["import", "codes.csv", "--labels", "patterns.csv", "--skip-bad-rows", "--out", "fleet"]
+    oscar(*words).refused("'Fahrzeug', 'Zeitpunkt'", "--sequence-column, --time-column, --event-column")
+    words += GERMAN_COLUMNS
+    oscar(*words).refused("patterns.csv: row 1, column 'Fehlerbild'", "--label-column Fehlerbild")
+    words += ["--label-column", "Fehlerbild", "--channels", "Kilometerstand"]
+    ran = oscar(*words)  # without --decimal only the rows without a fraction are good
+    assert "rows in rejected.csv" in ran.out
+    assert "see --decimal" in ran.out
+    assert oscar(*words, "--decimal", ",", "--force").code == 0
+    fleet = read_dataset("fleet")
+    assert fleet.times.tolist() == [0.0, 90.0, 0.0, 120.0]  # across the hour that summer time leaves out
+    assert fleet.channel("Kilometerstand").tolist() == pytest.approx([12345.5, float("nan"), 7.0, 8.25], nan_ok=True)
+    assert [fleet.labels_of(0), fleet.labels_of(1)] == [["Lenkung gestört"], []]
+    assert "zebra" in Path("fleet/rejected.csv").read_text()
+
+
+def test_when_every_row_is_bad_the_line_says_why(german: Path, oscar: Callable[..., Any]) -> None:
+    Path("codes.csv").write_text(GERMAN.replace("7\n", "7,0\n").replace("U0428;\n", "U0428;1,5\n"))
+    words = ["import", "codes.csv", "--skip-bad-rows", "--out", "fleet", *GERMAN_COLUMNS]
+    oscar(*words, "--channels", "Kilometerstand").refused("among 5 bad ones", "row 1", '"12345,5"', "--decimal")
+    oscar(*words, "--decimal", ";").refused("--decimal", "';'")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_what_separates_cells_is_seen_from_the_header(
+    tmp_path: Path, oscar: Callable[..., Any], delimiter: str
+) -> None:
+    rows = [["car", "time", 'the "code" read'], ["a;b", "0", "x,y"], ["a;b", "1", "p|q"]]
+    with (tmp_path / "codes.csv").open("w", newline="") as file:
+        csv.writer(file, delimiter=delimiter).writerows(rows)
+    words = ["import", tmp_path / "codes.csv", "--event-column", 'the "code" read', "--out", tmp_path / "fleet"]
+    assert oscar(*words).code == 0
+    fleet = read_dataset(tmp_path / "fleet")
+    assert (fleet.sequence_ids.to_pylist(), fleet.events_of(0)) == (["a;b"], ["x,y", "p|q"])
+
+
+def test_a_number_with_a_decimal_comma_may_be_a_time(tmp_path: Path, oscar: Callable[..., Any]) -> None:
+    (tmp_path / "codes.csv").write_text("car;time;code\na;0,5;x\na;1,75;y\n")
+    words = ["import", tmp_path / "codes.csv", "--out", tmp_path / "fleet", "--decimal", ",", "--keep-origin"]
+    assert oscar(*words).code == 0
+    assert read_dataset(tmp_path / "fleet").times.tolist() == [0.5, 1.75]

@@ -74,7 +74,17 @@ def export_tables(
     force: bool = False,
     on_progress: OnProgress | None = None,
 ) -> ExportSummary:
-    """Write the dataset at `source` as long tables into the folder `out`."""
+    """Write the dataset at `source` as long tables into the folder `out`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from oscar_causal import write_dataset
+    >>> with TemporaryDirectory() as place:
+    ...     drives = {"sequence_id": ["d1", "d2"], "events": [["A", "B"], ["A"]], "times": [[0.0, 9.0], [0.0]]}
+    ...     write_dataset(f"{place}/fleet", [pa.table(drives)])
+    ...     _ = export_tables(f"{place}/fleet", f"{place}/tables")
+    ...     Path(place, "tables", "events.csv").read_text().splitlines()[1:]
+    ['"d1",0,"A"', '"d1",9,"B"', '"d2",0,"A"']
+    """
     if format not in FORMATS:
         raise UsageError(f"--format: expected one of {', '.join(FORMATS)} or meds, got {format!r}")
     source, out, info = Path(source), Path(out), read_info(source)

@@ -94,7 +94,16 @@ class Survey:
 
 
 def inspect_dataset(path: Path | str, *, on_progress: Callable[[int, int], None] | None = None) -> dict[str, Any]:
-    """Everything `oscar inspect --json` prints; shares are fractions of 1."""
+    """Everything `oscar inspect --json` prints; shares are fractions of 1.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from oscar_causal import write_dataset
+    >>> with TemporaryDirectory() as place:
+    ...     drives = {"sequence_id": ["d1", "d2"], "events": [["A", "B"], ["A"]], "times": [[0.0, 9.0], [0.0]]}
+    ...     write_dataset(f"{place}/fleet", [pa.table(drives)])
+    ...     inspect_dataset(f"{place}/fleet")["lengths"]["longest"]
+    2
+    """
     info = read_info(path)
     survey = Survey()
     for table in stream_tables(path):

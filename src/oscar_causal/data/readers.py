@@ -36,6 +36,15 @@ def read_xes(file: Path | str, options: ImportOptions | None = None) -> Dataset:
     """An XES log as a dataset in memory; a trace is a sequence.
 
     `ImportOptions(labels=file, label_column="case:outcome")` makes an attribute of the trace the outcome.
+
+    >>> log = (
+    ...     '<log><trace><string key="concept:name" value="case 1"/><event><string key="concept:name" value="bill"/>'
+    ...     '<date key="time:timestamp" value="2024-05-01T10:00:00Z"/></event></trace></log>'
+    ... )
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "log.xes").write_text(log)
+    ...     read_xes(Path(folder, "log.xes")).events_of(0)
+    ['bill']
     """
     return read_long(file, replace(options or ImportOptions(), format="xes"))
 

@@ -25,7 +25,11 @@ KEPT_FILES = ("names.json", "rules.json")
 
 @dataclass(frozen=True)
 class Selection:
-    """Exactly one of `last`, `ids` and `fraction`. Sequences keep the order in which they are stored."""
+    """Exactly one of `last`, `ids` and `fraction`. Sequences keep the order in which they are stored.
+
+    >>> Selection(last=50)
+    Selection(last=50, ids=None, fraction=None, seed=0)
+    """
 
     last: int | None = None
     """The last N sequences in the order of storage (an import keeps the order of its files)."""
@@ -63,6 +67,14 @@ def select_sequences(
     """Write the chosen sequences of the dataset at `source` to `out`; returns the new `dataset.json`.
 
     `dataset.json` keeps the whole description of the source under `selected_from`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from oscar_causal import write_dataset
+    >>> with TemporaryDirectory() as place:
+    ...     drives = {"sequence_id": ["d1", "d2"], "events": [["A", "B"], ["A"]], "times": [[0.0, 9.0], [0.0]]}
+    ...     write_dataset(f"{place}/fleet", [pa.table(drives)])
+    ...     select_sequences(f"{place}/fleet", f"{place}/last", Selection(last=1))["sequences"]
+    1
     """
     source, info = Path(source), read_info(source)
     total = int(info["sequences"])

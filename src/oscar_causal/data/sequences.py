@@ -191,7 +191,13 @@ class Dataset:
 
 
 def from_table(table: pa.Table, *, where: str = "sequences") -> Dataset:
-    """A dataset from an Arrow table in the format's columns (held in memory)."""
+    """A dataset from an Arrow table in the format's columns (held in memory).
+
+    >>> nights = pa.table({"sequence_id": ["night 1", "night 2"], "events": [["boot", "login"], ["boot"]],
+    ...                    "times": [[0.0, 4.0], [0.0]], "labels": [["outage"], []]})
+    >>> from_table(nights).labels_of(0)
+    ['outage']
+    """
     table = conform(table)
     check_sequences(table, where=where)
     columns = {name: one_array(table[name]) for name in table.column_names}
@@ -218,7 +224,16 @@ def from_records(records: Iterable[Mapping[str, Any]]) -> Dataset:
 
 
 def read_dataset(path: Path | str) -> Dataset:
-    """Open a dataset folder; events and labels are read now, row group by row group, the rest when asked for."""
+    """Open a dataset folder; events and labels are read now, row group by row group, the rest when asked for.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from oscar_causal import write_dataset
+    >>> with TemporaryDirectory() as place:
+    ...     table = pa.table({"sequence_id": ["n1"], "events": [["boot"]], "times": [[0.0]]})
+    ...     write_dataset(f"{place}/nights", [table])
+    ...     read_dataset(f"{place}/nights").events_of(0)
+    ['boot']
+    """
     path = Path(path)
     info = read_info(path)
     files = sequence_files(path)

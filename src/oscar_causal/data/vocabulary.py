@@ -22,7 +22,12 @@ SPECIAL_IDS = 3
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Events by falling frequency, labels by name. Model id of event k is `SPECIAL_IDS + k`."""
+    """Events by falling frequency, labels by name. Model id of event k is `SPECIAL_IDS + k`.
+
+    >>> names = Vocabulary(events=("boot", "login"), labels=("outage",))
+    >>> names.size, names.event_ids["login"], names.name(4)
+    (5, 4, 'login')
+    """
 
     events: tuple[str, ...]
     labels: tuple[str, ...]

@@ -190,7 +190,15 @@ def write_dataset(
     names: Mapping[str, str] | None = None,
     force: bool = False,
 ) -> None:
-    """Write tables of sequences as a dataset folder."""
+    """Write tables of sequences as a dataset folder.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     table = pa.table({"sequence_id": ["n1"], "events": [["boot"]], "times": [[0.0]], "labels": [["outage"]]})
+    ...     write_dataset(f"{place}/nights", [table], names={"boot": "power-on self test"})
+    ...     sorted(path.name for path in Path(place, "nights").iterdir())
+    ['dataset.json', 'names.json', 'sequences']
+    """
     with dataset_writer(out, force=force) as writer:
         for table in tables:
             writer.write(table)

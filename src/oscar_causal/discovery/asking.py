@@ -11,12 +11,12 @@ from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
 from oscar_causal.density.interface import Contexts, EventDensity
 from oscar_causal.density.model import pieces_of
 from oscar_causal.discovery import fused, intervention, prefix
-from oscar_causal.discovery.boundary import EventEvidence
+from oscar_causal.discovery.boundary import EventEvidence, RankedBy
 from oscar_causal.discovery.contexts import Int64, Stream
 from oscar_causal.discovery.doubt import near, near_decision, plausibility, screen_contexts
 from oscar_causal.discovery.extensions import is_own, run_estimator
-from oscar_causal.discovery.fleet_prior import opened_prior
 from oscar_causal.discovery.knowledge import Knowledge
+from oscar_causal.discovery.prior_files import opened_prior
 from oscar_causal.discovery.settings import DiscoveryConfig
 from oscar_causal.discovery.subject import Subject, prepare
 from oscar_causal.errors import UsageError
@@ -35,6 +35,8 @@ class Answers:
     contexts: int
     logp: tuple[float | None, float | None] = (None, None)
     """Plausibility of the sequence and of its contexts."""
+    ranked_by: RankedBy | None = None
+    """What chose the events to test, for all labels of the sequence alike."""
 
 
 def ask(
@@ -102,7 +104,7 @@ def _run(
             for part in item.evidence
         )
         found.append((item.observed, evidence, list(item.flags)))
-    return Answers(found, spent, _plausibility(model, subject, config))
+    return Answers(found, spent, _plausibility(model, subject, config), results[0].ranked_by)
 
 
 def _run_own(density: Any, sequence: Contexts, labels: Int64, sequence_id: str, config: DiscoveryConfig) -> Answers:

@@ -15,11 +15,17 @@ from oscar_causal.data.notebook import html_table
 Verdict = Literal["cause", "inhibitor", "no effect", "not resolvable"]
 Source = Literal["evidence", "background knowledge", "both"]
 """What put an event into a boundary: its measured evidence, the user's word, or both."""
+RankedBy = Literal["slopes", "screen"]
+"""How the events to test were chosen: by slopes of the model, or by a screen of random contexts."""
 
 
 @dataclass(frozen=True)
 class EventEvidence:
-    """What was measured about one event type. None = this estimator does not define it."""
+    """What was measured about one event type. None = this estimator does not define it.
+
+    >>> EventEvidence("disk slow", positions=(1,), verdict="cause", effect=0.7).accepted
+    True
+    """
 
     event: str
     positions: tuple[int, ...]
@@ -80,7 +86,12 @@ class EventEvidence:
 
 @dataclass(frozen=True)
 class Boundary:
-    """One explained (sequence, label)."""
+    """One explained (sequence, label).
+
+    >>> measured = (EventEvidence("mail", (3,), "no effect", 0.0), EventEvidence("disk slow", (1,), "cause", 0.7))
+    >>> [cause.event for cause in Boundary("night 1", "outage", True, 0.9, measured).causes]
+    ['disk slow']
+    """
 
     sequence_id: str
     label: str
@@ -98,6 +109,8 @@ class Boundary:
     """Mean log probability of an event under Tf_x, in nats, in the sequence as observed."""
     contexts_logp: float | None = None
     """The same in a few contexts: far below `observed_logp`, the label model is asked about sequences unlike any."""
+    ranked_by: RankedBy | None = None
+    """What chose the events to test; None = nothing was chosen, or an estimator that chooses none."""
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the accepted events, strongest first."""

@@ -3,7 +3,7 @@
 Two measurements: the one-sided p-value of the one-shot test, and the response to a close look (`close_look`), a share
 of P(label). Some events have only one of them, so there are three kinds of cells; each also knows the range of
 P(label): where the model does not see the label, replacing an event cannot lower it. Which events were tested or looked
-at says nothing by itself.
+at says nothing by itself. Beside its cell an event has a *word*: what observed labels say of it here (`reading`).
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ _SIZES = (RANGES * P_VALUES, RANGES * RESPONSES, RANGES * P_VALUES * RESPONSES)
 FIRST = (0, _SIZES[0], _SIZES[0] + _SIZES[1])
 """The first cell of each kind."""
 CELLS = sum(_SIZES)
-NO_WORD, TAKES_PART, STANDS_BY = range(3)
-"""What the classical boundary says of a member in this very sequence: nothing beyond presence; its order, window or
-count holds here; it does not. Cell c with word w has the number c + w * CELLS."""
-READ_CELLS = 3 * CELLS
+ACTED_EDGES, ACTED = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99), (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.94, 0.98, 0.998)
+OUTSIDE_EDGES, OUTSIDE = (0.015, 0.05, 0.2, 0.5), (0.011, 0.03, 0.1, 0.35, 0.9)
+"""Edges and the values that stand for each bin."""
+NO_WORD = 0
+"""The word of an event whose label has no reading. Cell c with word w has the number c + w * CELLS."""
 
 
 def one_sided(p_value: Float64, effect: Float64) -> Float64:
@@ -60,6 +61,21 @@ def cells_of(probability: Float64, p_value: Float64, response: Float64) -> Int64
         [tested & looked, tested, looked], [both, FIRST[TESTED] + by_test, FIRST[LOOKED] + by_look], -1
     )
     return cells
+
+
+def word_of(acted: float, outside: float) -> int:
+    """What the reading says of an event in this sequence (`reading`), as a number above 0.
+
+    >>> [word_values(word_of(*said)) for said in ((0.995, 0.003), (0.0, 0.8))]
+    [(0.998, 0.011), (0.0, 0.9)]
+    """
+    at = np.searchsorted(ACTED_EDGES, acted, side="right"), np.searchsorted(OUTSIDE_EDGES, outside, side="right")
+    return 1 + int(at[0]) * len(OUTSIDE) + int(at[1])
+
+
+def word_values(word: int) -> tuple[float, float]:
+    """What a word stands for: the chance that the event acted, the share of labels from outside."""
+    return ACTED[(word - 1) // len(OUTSIDE)], OUTSIDE[(word - 1) % len(OUTSIDE)]
 
 
 def kinds() -> Int64:

@@ -13,7 +13,7 @@ import numpy as np
 
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
-from oscar_causal.discovery.subject import Subject, respond
+from oscar_causal.discovery.subject import Subject, without
 
 LITTLE = 0.4
 """A candidate whose absence takes less than this share of P(label) may have a stand-in."""
@@ -44,22 +44,17 @@ def close_look(
     size = len(candidates)
     if not size:
         return CloseLook(candidates, np.zeros((0, len(labels))), np.zeros((0, len(labels))), 0)
-    out = respond(model, subject, _masks(subject, [[c] for c in candidates]), labels, "look alone")  # (C, Y')
+    out = without(model, subject, candidates[:, None], labels, "look alone")  # (C, Y')
     little = reference - out < LITTLE * reference  # (C, Y')
     pairs, spent = _pairs(model, subject, labels, reference, candidates, little, budget - size)
-    both = (
-        respond(model, subject, _masks(subject, [candidates[list(p)] for p in pairs]), labels, "look pairs")
-        if pairs
-        else None
-    )
+    both = without(model, subject, [candidates[list(p)] for p in pairs], labels, "look pairs") if pairs else out[:0]
     left = min(size, budget - size - spent - len(pairs))
     alone = reference - out
     if left > 0:
-        again = respond(model, subject, _masks(subject, [[c] for c in candidates[:left]]), labels, "look again")
+        again = without(model, subject, candidates[:left, None], labels, "look again")
         alone[:left] = reference - (out[:left] + again) / 2
     responses = alone.copy()
     for k, (a, b) in enumerate(pairs):
-        assert both is not None  # noqa: S101 - pairs were asked
         responses[a] = np.maximum(responses[a], reference - alone[b] - both[k])
         responses[b] = np.maximum(responses[b], reference - alone[a] - both[k])
     share = responses / np.maximum(reference, FLOOR)
@@ -80,17 +75,9 @@ def _pairs(
     asked = [j for j, group in enumerate(groups) if len(group) > 1][: max(budget, 0)]
     if not asked:
         return [], 0
-    masks = _masks(subject, [candidates[groups[j]] for j in asked])
-    left = respond(model, subject, masks, labels, "look groups")  # (asked, Y')
+    left = without(model, subject, [candidates[groups[j]] for j in asked], labels, "look groups")  # (asked, Y')
     chosen: list[tuple[int, int]] = []
     for row, j in enumerate(asked):
         if left[row, j] < (1 - LITTLE) * reference[j]:
             chosen += [pair for pair in combinations(groups[j].tolist(), 2) if pair not in chosen]
     return chosen[: max(budget - len(asked), 0)], len(asked)
-
-
-def _masks(subject: Subject, sets: list[Int64] | list[list[int]]) -> Bool:
-    masks = np.zeros((len(sets), len(subject.types)), bool)
-    for row, chosen in enumerate(sets):
-        masks[row, np.asarray(chosen, np.int64)] = True
-    return masks

@@ -8,7 +8,7 @@ subjects (clustered errors), and a subject is left out of its own prior by leavi
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -40,22 +40,26 @@ PAIR_SUMS = ["present", "tested", "effect", "effect_square", "noise", "noisy", "
 CELL_KEYS = ["label", "event", "group", "cell"]
 LABEL_KEYS = ["label", "window", "group"]
 LABEL_SUMS = ["sequences", "probability", "untrusted", "seen"]
+PATTERN_KEYS = ["label", "boundary", "pattern", "group"]
 SCHEMAS = {
     "pairs": (PAIR_KEYS, PAIR_SUMS),
     "cells": (CELL_KEYS, ["count"]),
     "labels": (LABEL_KEYS, LABEL_SUMS),
+    "patterns": (PATTERN_KEYS, ["sequences", "positives"]),
 }
 """Table -> (keys, sums). `pairs`: sequences with label and event; how many were tested; sums over the tested ones of
-effect, its square and its squared standard error (over `noisy` of them). `cells`: close looks, see `cells`."""
+effect, its square and its squared standard error (over `noisy` of them). `cells`: close looks, see `cells`. `patterns`:
+which features of a boundary (a hash of them) held, in hexadecimal, see `reading`."""
 
 
 @dataclass(frozen=True)
 class FleetEvidence:
-    """Three tables of whole numbers, sorted by their keys."""
+    """Tables of whole numbers, sorted by their keys."""
 
     pairs: pa.Table
     cells: pa.Table
     labels: pa.Table
+    patterns: pa.Table = field(default_factory=lambda: _schema("patterns").empty_table())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FleetEvidence) and all(
@@ -158,6 +162,12 @@ def look_evidence(label: pa.Array, event: pa.Array, group: Any, cell: Any) -> Fl
     )
 
 
+def pattern_evidence(parts: Iterable[dict[str, Any]]) -> FleetEvidence:
+    """Statistics of patterns alone: each part has the columns of `patterns`."""
+    tables = [pa.table(part, schema=_schema("patterns")) for part in parts]
+    return replace(empty_evidence(), patterns=_sum("patterns", tables))
+
+
 def _pair_rows(rows: pa.Table) -> pa.Table:
     tested = ~np.isnan(_floats(rows["p_value"]))
     effect, error = _floats(rows["effect"]), _floats(rows["se"])
@@ -208,7 +218,7 @@ def _sum(name: str, tables: list[pa.Table]) -> pa.Table:
 
 def _schema(name: str) -> pa.Schema:
     keys, sums = SCHEMAS[name]
-    kinds = [(key, pa.string() if key in ("label", "event") else pa.int32()) for key in keys]
+    kinds = [(key, pa.string() if key in ("label", "event", "boundary", "pattern") else pa.int32()) for key in keys]
     return pa.schema([*kinds, *((column, pa.int64()) for column in sums)])
 
 

@@ -14,6 +14,7 @@ import torch
 
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.density.slopes import PASSES, Sloped
+from oscar_causal.discovery.boundary import RankedBy
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.significance import leading_columns, standardised
 from oscar_causal.discovery.subject import Stage, Subject, run_stage
@@ -40,6 +41,11 @@ class Ranking:
     screen: Stage | None = None
     """The contexts behind the ranking, where it was made from contexts."""
 
+    @property
+    def ranked_by(self) -> RankedBy:
+        """Which of the two ways made it."""
+        return "slopes" if self.screen is None else "screen"
+
 
 def rank(
     model: LabelDensity,
@@ -50,7 +56,11 @@ def rank(
     budget: int,
     screen_rate: float,
 ) -> Ranking:
-    """Rank the types for each label with about `budget` forward passes; `reference` is P(label) as things are."""
+    """Rank the types for each label with about `budget` forward passes; `reference` is P(label) as things are.
+
+    Slopes cost passes for every label: where the budget does not pay for one set of them, a screen ranks instead, and
+    `ranked_by` says so.
+    """
     affordable = (budget - 1) // (PASSES * len(labels))
     if isinstance(model, Sloped) and affordable:
         return rank_by_slopes(model, subject, labels, SHARES[:affordable])

@@ -1,4 +1,4 @@
-"""What the fleet says about an event before this sequence is looked at: the prior of `fused`, on disk and in memory.
+"""What the fleet says about an event before this sequence is looked at: the prior of `fused`.
 
 Everything is fitted once per fold of subjects, with that fold left out; a sequence is judged with the fit of its own
 subject's fold, so its prior never contains it, nor another sequence of the same car.
@@ -6,31 +6,26 @@ subject's fold, so its prior never contains it, nor another sequence of the same
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from oscar_causal.data.folders import check_format, read_json, write_json
-from oscar_causal.data.rules import Event, EventIndex, Rule, event_names, parse, read_rules, reasons
+from oscar_causal.data.rules import EventIndex, Rule, event_names, parse
 from oscar_causal.data.subjects import seen_subjects
-from oscar_causal.discovery.cells import CELLS, READ_CELLS, STANDS_BY, TAKES_PART
+from oscar_causal.discovery.cells import CELLS, word_values
 from oscar_causal.discovery.evidence import CONTROL, FOLDS, FleetEvidence, subject_groups
 from oscar_causal.discovery.pooling import PairSums, fleet_q_values, pair_sums
-from oscar_causal.discovery.two_groups import CLASSES, RARE, PairCells, fit
-from oscar_causal.errors import FolderError
+from oscar_causal.discovery.reading import NONE, Features, Read, Readings, readings_of, rule_features
+from oscar_causal.discovery.two_groups import RARE, PairCells, Said, either, fit
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
-FORMAT_VERSION = 1
 LIKELY = 0.1
 """Events with at least this rate are candidates wherever they are present."""
 POOLED_ALPHA, POOLED_DELTA = 0.05, 0.05
@@ -48,6 +43,8 @@ class Classical:
     """Label -> sequences with it in the data the boundaries were learnt from."""
     subjects: str | None
     """The subjects of that data (`pack_subjects`); None = not known."""
+    lowering: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Label -> what goes against it, likewise."""
 
     @cached_property
     def members(self) -> dict[str, frozenset[str]]:
@@ -63,15 +60,6 @@ class Classical:
             return 0
         return 1 if event in self.members[label] else 2
 
-    def words_here(self, label: str, index: EventIndex) -> dict[str, int]:
-        """For the members that are not members by presence alone: do they take part in the one sequence of `index`?"""
-        rules = [parse(text) for text in self.features.get(label, ())]
-        present = {rule.name for rule in rules if isinstance(rule, Event)}
-        others = [rule for rule in rules if not isinstance(rule, Event)]
-        part = {reason.event for rule in others for reason in reasons(rule, index, [0])[0]}
-        asked = {name for rule in others for name in event_names(rule)} - present
-        return {name: TAKES_PART if name in part else STANDS_BY for name in asked}
-
 
 def class_number(word: Any, pooled: Any, rare: Any) -> Any:
     """Index into `two_groups.CLASSES`, of one pair or of arrays of them."""
@@ -86,14 +74,19 @@ class FleetPrior:
     """label, event, sequences (all folds)."""
     rates: Float64
     """(pairs, FOLDS)."""
+    outside: Float64
+    """(pairs, FOLDS) rates where the label came from outside the boundary that is read."""
     log_ratios: Float64
-    """(FOLDS, READ_CELLS)."""
+    """(FOLDS, 2, CELLS): of events nobody suspects, of members of a boundary that was read."""
     class_means: Float64
-    """(FOLDS, classes)."""
+    """(FOLDS, 2, classes) of the rates, of the rates from outside."""
     rare: frozenset[str]
     """Labels met in few sequences."""
     classical: Classical | None = None
+    readings: Readings | None = None
     rules: Mapping[str, Rule] | None = None
+    rule_subjects: str | None = None
+    """The subjects that the rules were recovered from (`pack_subjects`); None = not known."""
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, int]]:
@@ -105,10 +98,31 @@ class FleetPrior:
     def rate(self, label: str, event: str, fold: int) -> float:
         """How often the event is a cause where label and event are present, as far as the other folds tell."""
         row = self._rows.get(label, {}).get(event)
-        if row is not None:
-            return float(self.rates[row, fold])
+        return self._class_mean(0, label, event, fold) if row is None else float(self.rates[row, fold])
+
+    def read(self, label: str, index: EventIndex, fold: int) -> Read | None:
+        """What observed labels of the other folds say in the one sequence of `index`; None = there is no reading."""
+        return None if self.readings is None else self.readings.read(label, index, fold)
+
+    def prior_here(self, label: str, event: str, fold: int, read: Read | None) -> float:
+        """The chance that the event is a cause in this sequence, before its own evidence."""
+        if read is None or self.readings is None:
+            return self.rate(label, event, fold)
+        row = self._rows.get(label, {}).get(event)
+        rate = self._class_mean(1, label, event, fold) if row is None else float(self.outside[row, fold])
+        return float(either(np.array(read.acted.get(event, 0.0)), np.array(rate * read.outside)))
+
+    def ratios(self, label: str, events: list[str], cells: list[int], fold: int) -> Float64:
+        """Log likelihood ratios of what was measured of these events (cells without words)."""
+        suspected = [int(self.readings is not None and self.readings.suspects(label, event)) for event in events]
+        found: Float64 = self.log_ratios[fold][suspected, cells]
+        return found
+
+    def _class_mean(self, kind: int, label: str, event: str, fold: int) -> float:
         word = 0 if self.classical is None else self.classical.word_on(label, event)
-        return float(self.class_means[fold, class_number(word, False, label in self.rare)])
+        if kind and self.readings is not None and label in self.readings.counts:
+            word = 0
+        return float(self.class_means[fold, kind, class_number(word, False, label in self.rare)])
 
     def sequences(self, label: str, event: str) -> int:
         """Sequences of the fleet with both, its own fold included."""
@@ -129,11 +143,18 @@ class FleetPrior:
 
     def classical_saw(self, subject_id: str) -> bool:
         """Was the classical boundary learnt from this subject, or is that unknown?"""
-        if self.classical is None:
+        return self.classical is not None and _saw(self.classical.subjects, subject_id)
+
+    def rule_saw(self, label: str, subject_id: str) -> bool:
+        """Was a rule that is read for this label recovered from this subject, or is that unknown?"""
+        if self.readings is None or label not in self.readings.counts or label not in (self.rules or {}):
             return False
-        if self.classical.subjects is None:
-            return True
-        return bool(seen_subjects(pa.array([subject_id], pa.string()), [self.classical.subjects])[0])
+        by_classical = self.classical is not None and bool(self.classical.features.get(label))
+        return not by_classical and _saw(self.rule_subjects, subject_id)
+
+
+def _saw(subjects: str | None, subject_id: str) -> bool:
+    return subjects is None or bool(seen_subjects(pa.array([subject_id], pa.string()), [subjects])[0])
 
 
 def subject_fold(subject_id: str) -> int:
@@ -141,30 +162,65 @@ def subject_fold(subject_id: str) -> int:
     return int(subject_groups(pa.array([subject_id], pa.string()))[0]) % FOLDS
 
 
-def fit_prior(evidence: FleetEvidence, classical: Classical | None = None) -> FleetPrior:
+def features_by_label(classical: Classical | None, rules: Mapping[str, Rule] | None = None) -> dict[str, Features]:
+    """Label -> what is read: the features of its classical boundary; without any, the parts of its recovered rule."""
+    found = {}
+    if classical is not None:
+        lowering = classical.lowering
+        found = {label: Features(texts, lowering.get(label, ())) for label, texts in classical.features.items()}
+    return found | {label: rule_features(rule) for label, rule in (rules or {}).items() if not found.get(label, NONE)}
+
+
+def fit_prior(
+    evidence: FleetEvidence, classical: Classical | None = None, rules: Mapping[str, Rule] | None = None
+) -> FleetPrior:
     """Fit the two-groups model once per fold, each time without the fold."""
     control = pc.equal(evidence.cells["event"], CONTROL)
     looks, controls = evidence.cells.filter(pc.invert(control)), evidence.cells.filter(control)
     sums = pair_sums(evidence.pairs)
     rare = rare_labels(evidence)
     pairs = _all_pairs(evidence.pairs, sums, looks, classical)
+    readings = readings_of(evidence.patterns, features_by_label(classical, rules))
     place = {key: row for row, key in enumerate(_keys(pairs))}
     of_look = np.array([place[key] for key in _keys(looks)], np.int64)
     of_sum = np.array([place[key] for key in zip(sums.labels, sums.events, strict=True)], np.int64)
     words = np.array([0 if classical is None else classical.word_on(*key) for key in place], np.int64)
+    was_read = np.array([readings is not None and label in readings.counts for label, _ in place], bool)
+    suspected = np.array([readings is not None and readings.suspects(*key) for key in place], bool)
     scarce = np.array([label in rare for label, _ in place], bool)
-    rates, ratios, means = np.zeros((len(pairs), FOLDS)), np.zeros((FOLDS, READ_CELLS)), np.zeros((FOLDS, len(CLASSES)))
     fold, cell, count = _columns(looks)
     control_fold, control_cell, control_count = _columns(controls)
+    found = []
     for k in range(FOLDS):
         pooled = np.zeros(len(pairs), bool)
         pooled[of_sum] = pooled_causes(sums.without_fold(k))
         kept, other = fold != k, control_fold != k
         null = np.bincount(control_cell[other] % CELLS, control_count[other], CELLS).astype(np.float64)
         classes: Int64 = class_number(words, pooled, scarce)
-        found = fit(PairCells(of_look[kept], cell[kept], count[kept], classes, null))
-        rates[:, k], ratios[k], means[k] = found.rates, found.log_ratios, found.class_means
-    return FleetPrior(pairs, rates, ratios, means, rare, classical)
+        said = None
+        if readings is not None:
+            beyond = pooled & ~suspected  # what a member does on average, the boundary explains
+            outer: Int64 = class_number(np.where(was_read, 0, words), beyond, scarce)
+            said = _said(cell[kept] // CELLS, outer, suspected)
+        found.append(fit(PairCells(of_look[kept], cell[kept] % CELLS, count[kept], classes, null, said)))
+    return FleetPrior(
+        pairs,
+        np.stack([part.rates for part in found], axis=1),
+        np.stack([part.outside for part in found], axis=1),
+        np.stack([part.log_ratios for part in found]),
+        np.stack([np.stack([part.class_means, part.outside_means]) for part in found]),
+        rare,
+        classical,
+        readings,
+        rules,
+    )
+
+
+def _said(word: Int64, outer: Int64, suspected: npt.NDArray[np.bool_]) -> Said:
+    """The words of the rows as numbers; rows without a word were not read."""
+    values = np.array([(0.0, 1.0), *(word_values(k) for k in range(1, int(word.max(initial=0)) + 1))])
+    acted, outside = values[word].T
+    return Said(acted, outside, outer, suspected)
 
 
 def pooled_causes(sums: PairSums) -> npt.NDArray[np.bool_]:
@@ -189,87 +245,6 @@ def _columns(cells: pa.Table) -> tuple[Int64, Int64, Float64]:
     """Fold, cell and count of each row."""
     fold = cells["group"].to_numpy().astype(np.int64) % FOLDS
     return fold, cells["cell"].to_numpy().astype(np.int64), cells["count"].to_numpy().astype(np.float64)
-
-
-def write_prior(folder: Path, prior: FleetPrior) -> None:
-    """Write `prior.parquet` and `prior.json` into a folder."""
-    known = prior.classical
-    columns = {
-        **{name: prior.pairs[name] for name in ("label", "event", "sequences")},
-        "rates": pa.FixedSizeListArray.from_arrays(pa.array(prior.rates.ravel()), FOLDS),
-    }
-    pq.write_table(pa.table(columns), folder / "prior.parquet", compression="zstd")
-    classical = None
-    if known is not None:
-        classical = {
-            "method": known.method,
-            "features": {label: list(texts) for label, texts in known.features.items()},
-            "positives": dict(known.positives),
-            "subjects": known.subjects,
-        }
-    write_json(
-        folder / "prior.json",
-        {
-            "kind": "prior",
-            "format_version": FORMAT_VERSION,
-            "log_ratios": prior.log_ratios.tolist(),
-            "class_means": prior.class_means.tolist(),
-            "rare": sorted(prior.rare),
-            "classical": classical,
-        },
-    )
-
-
-def prior_digest(population: Path | str) -> str:
-    """A hash of the prior of a population folder."""
-    digest = hashlib.sha256()
-    for name in ("prior.json", "prior.parquet", "rules.json"):
-        path = Path(population) / name
-        if name != "rules.json" and not path.exists():
-            raise FolderError(f"{path}: missing; expected a population folder made with a model (its prior)")
-        digest.update(path.read_bytes() if path.exists() else b"")
-    return digest.hexdigest()
-
-
-@lru_cache(1)
-def opened_prior(population: str) -> FleetPrior:
-    """`read_prior`, kept open: every sequence of a run asks the same one."""
-    return read_prior(population)
-
-
-def read_prior(population: Path | str) -> FleetPrior:
-    """The prior of a population folder, with its recovered rules where it has any."""
-    folder = Path(population)
-    path = folder / "prior.json"
-    info = read_json(path)
-    check_format(info, path, kind="prior", newest=FORMAT_VERSION)
-    try:
-        table = pq.read_table(folder / "prior.parquet")
-        rates = pc.list_flatten(table["rates"]).to_numpy().reshape(-1, FOLDS)
-        ratios, means = np.array(info["log_ratios"], float), np.array(info["class_means"], float)
-        if ratios.shape != (FOLDS, READ_CELLS) or means.shape != (FOLDS, len(CLASSES)) or len(rates) != len(table):
-            raise ValueError("sizes")
-        classical, rare = _classical(info["classical"]), frozenset(info["rare"])
-    except (pa.ArrowException, OSError, KeyError, TypeError, ValueError) as error:
-        raise FolderError(f"{folder}: damaged population: {path.name} or prior.parquet cannot be read") from error
-    rules = folder / "rules.json"
-    published = read_rules(rules) if rules.exists() else {}
-    return FleetPrior(
-        table.select(["label", "event", "sequences"]),
-        rates,
-        ratios,
-        means,
-        rare,
-        classical,
-        {label: item.rule for label, item in published.items()},
-    )
-
-
-def _classical(info: Mapping[str, Any] | None) -> Classical | None:
-    if info is None:
-        return None
-    features = {label: tuple(texts) for label, texts in info["features"].items()}
-    return Classical(info["method"], features, info["positives"], info["subjects"])
 
 
 def _all_pairs(pairs: pa.Table, sums: PairSums, looks: pa.Table, classical: Classical | None) -> pa.Table:

@@ -1,11 +1,12 @@
 """`fused`: one sequence's own evidence together with what the fleet says of each event, as one explicit model.
 
-    log odds(cause here) = log odds(rate of the pair in the rest of the fleet) + log likelihood ratio(own evidence)
+    log odds(cause here) = log odds(prior here) + log likelihood ratio(own evidence)
 
-The rate comes from `fleet_prior` (pooled interventions and the classical boundary, this subject's fold left out), the
-ratio from tables fitted to the fleet (`two_groups`). Where the model sees the label and replacing the event changes
-nothing, the ratio is far below one: "usually a cause" does not become "a cause here". Verdicts control the posterior
-false discovery rate. Inhibitors are those of `intervention`; the prior speaks of causes only.
+The prior comes from `fleet_prior`: what observed labels say in this very sequence (`reading`), and the rate of the pair
+in the rest of the fleet, this subject's fold left out. The ratio is from tables fitted to the fleet (`two_groups`).
+Where replacing a usual cause changes nothing, or its order does not hold here, "usually a cause" does not become "a
+cause here"; where the label came from outside the boundary, own evidence decides. Verdicts control the posterior false
+discovery rate. Inhibitors are those of `intervention`; the prior speaks of causes only.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from oscar_causal.data.rules import EventIndex, reasons
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery import intervention
 from oscar_causal.discovery.boundary import EventEvidence, Verdict
-from oscar_causal.discovery.cells import CELLS, NO_WORD, cells_of, one_sided
+from oscar_causal.discovery.cells import CELLS, NO_WORD, cells_of, one_sided, word_of
 from oscar_causal.discovery.close_look import CloseLook, close_look
 from oscar_causal.discovery.contexts import Bool, Int64, Stream
 from oscar_causal.discovery.fleet_prior import FleetPrior, subject_fold
 from oscar_causal.discovery.intervention import InterventionConfig, LabelEvidence, shuffled_reference
+from oscar_causal.discovery.reading import Read
 from oscar_causal.discovery.subject import Subject
 from oscar_causal.discovery.two_groups import log_odds, posterior, posterior_q_values
 from oscar_causal.errors import UsageError
 
 CLASSICAL_FLAG = "classical boundary learnt with this subject"
+RULE_FLAG = "rule recovered with this subject"
 CANDIDATE_SHARE = 0.7
 """Share of the looks that take candidates out alone; the rest is for pairs."""
 LEAST = 16
@@ -151,8 +154,8 @@ def _two_to_one(first: list[int], second: list[int]) -> list[int]:
     return merged
 
 
-def measured_cells(measured: Measured, j: int, names: list[str], words: dict[str, int]) -> dict[str, int]:
-    """The cell of every event that was looked at or tested for label number j; `words` of the classical boundary."""
+def measured_cells(measured: Measured, j: int, names: list[str]) -> dict[str, int]:
+    """The cell of every event that was looked at or tested for label number j."""
     item, look = measured.labels[j], measured.look
     place = {names[int(t)]: k for k, t in enumerate(look.candidates)}
     known = [e for e in item.evidence if e.p_value is not None or e.event in place]
@@ -160,7 +163,13 @@ def measured_cells(measured: Measured, j: int, names: list[str], words: dict[str
     response = np.array([look.responses[place[e.event], j] if e.event in place else np.nan for e in known])
     effect = np.array([e.effect for e in known])
     cells = cells_of(np.full(len(known), item.observed), one_sided(p_value, effect), response)
-    return {e.event: int(cell) + CELLS * words.get(e.event, NO_WORD) for e, cell in zip(known, cells, strict=True)}
+    return {e.event: int(cell) for e, cell in zip(known, cells, strict=True)}
+
+
+def with_words(cells: dict[str, int], read: Read | None) -> dict[str, int]:
+    """The cells with what observed labels say of each event."""
+    words = {e: NO_WORD if read is None else word_of(read.acted.get(e, 0.0), read.outside) for e in cells}
+    return {event: cell + CELLS * words[event] for event, cell in cells.items()}
 
 
 def explain(
@@ -185,11 +194,12 @@ def explain(
     flags = (CLASSICAL_FLAG,) if prior.classical_saw(subject_id) else ()
     found, index = [], event_index(subject, names)
     for j, label in enumerate(label_names):
-        cells = measured_cells(measured, j, names, classical_words(prior, label, index))
-        judge = _Judge(prior, label, fold, cells, settings[0].alpha)
+        cells = measured_cells(measured, j, names)
+        judge = _Judge(prior, label, fold, prior.read(label, index, fold), cells, settings[0].alpha)
         evidence = judge.fuse(measured, j, names, rule_causes(prior, label, index))
         item = measured.labels[j]
-        found.append(replace(item, evidence=evidence, flags=(*item.flags, *flags)))
+        of_rule = (RULE_FLAG,) if prior.rule_saw(label, subject_id) else ()
+        found.append(replace(item, evidence=evidence, flags=(*item.flags, *flags, *of_rule)))
     return found, measured.contexts
 
 
@@ -198,11 +208,6 @@ def event_index(subject: Subject, names: list[str]) -> EventIndex:
     ids = {name: int(t) for name, t in zip(names, subject.types, strict=True)}
     times = subject.sequence.times.cpu().numpy()
     return EventIndex(np.array([0, len(subject.event_ids)]), subject.event_ids, times, ids)
-
-
-def classical_words(prior: FleetPrior, label: str, index: EventIndex) -> dict[str, int]:
-    """What the classical boundary says of its members in this sequence, where it asks for more than presence."""
-    return {} if prior.classical is None else prior.classical.words_here(label, index)
 
 
 def rule_causes(prior: FleetPrior, label: str, index: EventIndex) -> frozenset[str] | None:
@@ -220,6 +225,7 @@ class _Judge:
     prior: FleetPrior
     label: str
     fold: int
+    read: Read | None
     cells: dict[str, int]
     alpha: float
 
@@ -228,9 +234,9 @@ class _Judge:
     ) -> tuple[EventEvidence, ...]:
         """Fused evidence for every type of the sequence that may be replaced."""
         events = list(self.cells)
-        rates = np.array([self.prior.rate(self.label, event, self.fold) for event in events])
-        ratios = self.prior.log_ratios[self.fold][list(self.cells.values())]
-        posteriors = posterior(log_odds(rates), ratios)
+        priors = np.array([self._prior(event) for event in events])
+        ratios = self.prior.ratios(self.label, events, list(self.cells.values()), self.fold)
+        posteriors = posterior(log_odds(priors), ratios)
         q_values = posterior_q_values(posteriors)
         place = {names[int(t)]: k for k, t in enumerate(measured.look.candidates)}
         fused = []
@@ -256,11 +262,14 @@ class _Judge:
     def _sources(self, item: EventEvidence, by_rule: frozenset[str] | None) -> EventEvidence:
         return replace(
             item,
-            prior=self.prior.rate(self.label, item.event, self.fold),
+            prior=self._prior(item.event),
             fleet_sequences=self.prior.sequences(self.label, item.event),
             classical=self.prior.is_member(self.label, item.event),
             rule=None if by_rule is None else item.event in by_rule,
         )
+
+    def _prior(self, event: str) -> float:
+        return self.prior.prior_here(self.label, event, self.fold, self.read)
 
     def _verdict(self, item: EventEvidence, q: float) -> Verdict:
         if item.verdict == "inhibitor":

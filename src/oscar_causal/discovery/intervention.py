@@ -12,12 +12,13 @@ type is absent, and the draw at a position does not depend on any mask.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from oscar_causal.density.interface import LabelDensity
-from oscar_causal.discovery.boundary import EventEvidence, Verdict
+from oscar_causal.discovery.boundary import EventEvidence, RankedBy, Verdict
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
 from oscar_causal.discovery.finalists import choose_finalists, focus_rates, rank
 from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
@@ -29,9 +30,17 @@ from oscar_causal.errors import UsageError
 TIE_FLAG = "order inside a timestamp matters"
 
 
+SMALLEST_ALPHA = 0.0005
+"""Redraws have a resolution: 40,000 of them take a second per sequence."""
+
+
 @dataclass(frozen=True)
 class InterventionConfig:
-    """Settings of the `intervention` estimator."""
+    """Settings of the `intervention` estimator.
+
+    >>> InterventionConfig(contexts=256).finalist_count
+    20
+    """
 
     contexts: int = 64
     """N: most forward passes for one sequence (a pass forward and back counts as three)."""
@@ -44,15 +53,17 @@ class InterventionConfig:
     finalists: int | None = None
     """Types per label that are looked at closely; by default a sixteenth of the contexts and four more."""
     redraws: int = 2000
-    """Redraws of a mask column per test; bounds the smallest p-value."""
+    """Fewest redraws of a mask column per test; a small alpha takes more (`redraw_count`)."""
     shuffle_ties: bool = True
     """Shuffle events with one timestamp, so that their stored order cannot decide."""
 
     def __post_init__(self) -> None:
         if self.contexts < 16:
             raise UsageError(f"contexts: the intervention estimator needs at least 16, got {self.contexts}")
-        if not 0 < self.alpha < 1:
-            raise UsageError(f"alpha: expected between 0 and 1, got {self.alpha}")
+        if not SMALLEST_ALPHA <= self.alpha < 1:
+            raise UsageError(
+                f"alpha: expected {SMALLEST_ALPHA} up to 1 (smaller ones cannot be told), got {self.alpha}"
+            )
         if not 0 <= self.delta < 1:
             raise UsageError(f"delta: expected 0 up to 1, got {self.delta}")
         if not 0 < self.screen_rate < 1:
@@ -61,6 +72,11 @@ class InterventionConfig:
             raise UsageError(f"finalists: expected at least 1, got {self.finalists}")
         if self.redraws < 99:
             raise UsageError(f"redraws: expected at least 99, got {self.redraws}")
+
+    @property
+    def redraw_count(self) -> int:
+        """Redraws of a mask column: enough for the smallest p-value to pass where several types are tested."""
+        return max(self.redraws, math.ceil(20 / self.alpha))
 
     @property
     def finalist_count(self) -> int:
@@ -80,6 +96,7 @@ class LabelEvidence:
     observed: float
     evidence: tuple[EventEvidence, ...]
     flags: tuple[str, ...]
+    ranked_by: RankedBy
 
 
 def explain(
@@ -115,7 +132,7 @@ def explain(
         looks,
         alpha=config.alpha,
         delta=config.delta,
-        redraws=config.redraws,
+        redraws=config.redraw_count,
     )
     removed, taken = remove_finalists(
         model, subject, labels, tested, reference, delta=config.delta, budget=config.removal_budget
@@ -126,7 +143,7 @@ def explain(
         judge = _Judge(subject, names, config, ranking.screen, focus, j, float(reference[j]))
         evidence = judge.all_evidence(allowed[j], tested[j], removed[j])
         flags = ((TIE_FLAG,) if hangs[j] else ()) + tuple(filter(None, map(_turning, evidence)))
-        results.append(LabelEvidence(float(observed[j]), evidence, flags))
+        results.append(LabelEvidence(float(observed[j]), evidence, flags, ranking.ranked_by))
     return results, spent + len(focus.outcomes) + taken
 
 
@@ -194,10 +211,13 @@ class _Judge:
         )
 
     def _strength(self, conditional: float, drop: float | None) -> float:
-        """The effect in this sequence if it was measured and is there; else the one in the most telling contexts."""
-        if drop is not None and abs(drop) >= min(abs(conditional), self.config.delta):
-            return drop
-        return conditional
+        """The effect in this sequence if it was measured and is there; else the one in the most telling contexts.
+
+        Zero where the two point in opposite directions: the test spoke for one, a few draws for the other.
+        """
+        if drop is None or abs(drop) < min(abs(conditional), self.config.delta):
+            return conditional
+        return drop if drop * conditional > 0 else 0.0
 
     def _verdict(self, q: float, strength: float, interval: tuple[float, float]) -> Verdict:
         if q <= self.config.alpha and abs(strength) >= self.config.delta:

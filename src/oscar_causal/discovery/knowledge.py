@@ -25,7 +25,11 @@ from oscar_causal.errors import DataError, UsageError
 
 @dataclass(frozen=True)
 class LabelKnowledge:
-    """What is known about one label."""
+    """What is known about one label.
+
+    >>> Knowledge(labels={"outage": LabelKnowledge(required=("disk slow",))}).labels["outage"].required
+    ('disk slow',)
+    """
 
     forbidden: tuple[str, ...] = ()
     """Events that cannot be in its boundary: not tested for it."""
@@ -107,7 +111,14 @@ class Knowledge:
 
 
 def read_knowledge(path: Path | str) -> Knowledge:
-    """Read a file of background knowledge; anything unexpected in it is one clear line."""
+    """Read a file of background knowledge; anything unexpected in it is one clear line.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     _ = Path(place, "known.json").write_text('{"excluded": ["odometer"]}')
+    ...     read_knowledge(f"{place}/known.json").excluded
+    ('odometer',)
+    """
     path = Path(path)
     try:
         value = json.loads(path.read_text(encoding="utf-8"))

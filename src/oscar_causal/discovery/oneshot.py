@@ -46,6 +46,17 @@ def discover(
     `model`). The result for a sequence depends on the model, the sequence, its id and the config alone, and for the
     replacements marginal and donors on the events of `background` (default: `dataset`); bit by bit while torch keeps
     its number of threads. `also`: further models, whose agreement with each verdict is recorded.
+
+    >>> from oscar_causal import from_records
+    >>> from oscar_causal.density import adapters
+    >>> names = Vocabulary(("boot", "disk slow", "retry", "mail", "cron", "login"), ("outage",))
+    >>> night = {"sequence_id": "night", "events": names.events[:4], "times": [0, 5, 6, 9], "labels": ["outage"]}
+    >>> log = from_records([night])
+    >>> both = lambda rows: [[0.9 if {"disk slow", "retry"} <= set(row) else 0.2] for row in rows]
+    >>> model = adapters.combine(labels=adapters.from_function(both, names), events=adapters.marginal(log, names))
+    >>> harmless = DiscoveryConfig(replacement=lambda model, sequence: np.ones((4, names.size)))
+    >>> sorted(cause.event for (found,) in discover(model, log, harmless) for cause in found.causes)
+    ['disk slow', 'retry']
     """
     config = config or DiscoveryConfig()
     config.check(model.vocabulary)
@@ -146,6 +157,7 @@ def explain_sequence(
                 flags=(*flags, *short, *extra, *required, *borderline_flags(evidence)),
                 observed_logp=answers.logp[0],
                 contexts_logp=answers.logp[1],
+                ranked_by=answers.ranked_by,
             )
         )
     return boundaries

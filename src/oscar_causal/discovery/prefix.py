@@ -25,7 +25,11 @@ SAMPLERS = ("top-k", "permutation", "none")
 
 @dataclass(frozen=True)
 class PrefixConfig:
-    """Settings of the `prefix` estimator; the defaults are the paper's."""
+    """Settings of the `prefix` estimator; the defaults are the paper's.
+
+    >>> PrefixConfig(contexts=8).threshold
+    2.75
+    """
 
     context: int = 15
     """c: the first c events are resampled; events among them can never be found."""

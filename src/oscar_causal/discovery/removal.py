@@ -6,7 +6,6 @@ what is present, so the conditional mutual information is identified.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
@@ -16,7 +15,7 @@ from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.cmi import paired_cmi
 from oscar_causal.discovery.contexts import Float64, Int64
 from oscar_causal.discovery.looks import Focus
-from oscar_causal.discovery.subject import Subject, respond, respond_at
+from oscar_causal.discovery.subject import Subject, respond_at, without
 
 PROMISING = 0.25
 """Finalists with a p-value up to this are taken out in pairs when nothing happens without one of them."""
@@ -88,7 +87,7 @@ class _Removal:
         if not queue:
             return 0
         chosen = np.array((list(queue) * 2)[:budget])
-        outcomes = self._without([(int(t),) for t in chosen], "alone")  # (M, Y')
+        outcomes = without(self.model, self.subject, chosen[:, None], self.labels, "alone")  # (M, Y')
         for j, focus in enumerate(self.tested):
             answers = {int(t): outcomes[chosen == t, j] for t in focus.finalists if (chosen == t).any()}
             self.removed[j].alone.update(answers)
@@ -100,11 +99,11 @@ class _Removal:
         pairs = list(dict.fromkeys(pair for _, pair in wanted))[: max(budget, 0)]
         if not pairs:
             return 0
-        outcomes = self._without(pairs, "pair")  # (M, Y')
+        outcomes = without(self.model, self.subject, pairs, self.labels, "pair")  # (M, Y')
         for j, pair in wanted:
             if pair in pairs:
-                without, reference = float(outcomes[pairs.index(pair), j]), float(self.reference[j])
-                _note_pair(self.removed[j], pair, without, reference, self.delta)
+                left, reference = float(outcomes[pairs.index(pair), j]), float(self.reference[j])
+                _note_pair(self.removed[j], pair, left, reference, self.delta)
         return len(pairs)
 
     def occurrences(self, budget: int) -> int:
@@ -126,13 +125,6 @@ class _Removal:
                 self.removed[j].mattered[t] = tuple(enough)
         return len(rows)
 
-    def _without(self, groups: Sequence[tuple[int, ...]], purpose: str) -> Float64:
-        """P(label) without each group of types: (M, Y')."""
-        masks = np.zeros((len(groups), len(self.subject.types)), bool)
-        for row, group in enumerate(groups):
-            masks[row, list(group)] = True
-        return respond(self.model, self.subject, masks, self.labels, purpose)
-
     def _drop(self, j: int, t: int) -> float:
         return self.removed[j].drop(t, float(self.reference[j])) or 0.0
 
@@ -144,10 +136,10 @@ class _Removal:
         return [t for t in promising if t in self.removed[j].alone and abs(self._drop(j, t)) < self.delta]
 
 
-def _note_pair(removed: Removed, pair: tuple[int, int], without: float, reference: float, delta: float) -> None:
+def _note_pair(removed: Removed, pair: tuple[int, int], left: float, reference: float, delta: float) -> None:
     """Remember for each of the two the partner without which P(label) falls furthest."""
     for t, other in (pair, pair[::-1]):
-        if abs(reference - without) < delta:
+        if abs(reference - left) < delta:
             continue
-        if t not in removed.partner or abs(reference - without) > abs(reference - removed.without_both[t]):
-            removed.partner[t], removed.without_both[t] = other, without
+        if t not in removed.partner or abs(reference - left) > abs(reference - removed.without_both[t]):
+            removed.partner[t], removed.without_both[t] = other, left

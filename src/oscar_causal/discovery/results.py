@@ -48,6 +48,7 @@ VERDICT_SCHEMA = pa.schema(
         ("flags", pa.list_(pa.string())),
         ("observed_logp", pa.float64()),
         ("contexts_logp", pa.float64()),
+        ("ranked_by", pa.string()),
     ]
 )
 EVIDENCE_SCHEMA = pa.schema(

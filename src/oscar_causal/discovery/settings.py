@@ -15,11 +15,11 @@ from oscar_causal.discovery.extensions import (
     own_function,
     own_name,
 )
-from oscar_causal.discovery.fleet_prior import prior_digest
 from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.knowledge import Knowledge
 from oscar_causal.discovery.prefix import PrefixConfig
+from oscar_causal.discovery.prior_files import prior_digest
 from oscar_causal.discovery.sources import REPLACEMENTS
 from oscar_causal.errors import UsageError
 
@@ -33,7 +33,12 @@ ESTIMATORS = {
 
 @dataclass(frozen=True)
 class DiscoveryConfig:
-    """What to explain, and how."""
+    """What to explain, and how.
+
+    >>> config = DiscoveryConfig(intervention=InterventionConfig(alpha=0.01), labels=("outage",), seed=7)
+    >>> config.estimator, config.intervention.alpha
+    ('intervention', 0.01)
+    """
 
     estimator: str | Estimator = "intervention"
     """intervention (default), fused (with a population), prefix (the paper's), or your own: a function or its name

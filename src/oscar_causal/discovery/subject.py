@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,6 +70,17 @@ def respond(
 ) -> Float64:
     """P(label) after the last event with the masked types replaced: masks (N, K) -> (N, Y')."""
     return respond_at(model, subject, masks[:, subject.owner], labels, purpose, shuffled=shuffled)
+
+
+def without(
+    model: LabelDensity, subject: Subject, groups: Iterable[Sequence[int] | Int64], labels: Int64, purpose: str
+) -> Float64:
+    """P(label) after the last event without each group of types: (groups, Y')."""
+    listed = [np.asarray(group, np.int64) for group in groups]
+    masks = np.zeros((len(listed), len(subject.types)), bool)
+    for row, group in enumerate(listed):
+        masks[row, group] = True
+    return respond(model, subject, masks, labels, purpose)
 
 
 def respond_at(

@@ -1,14 +1,16 @@
 """The two-groups model behind `fused`: each (sequence, label, event) either is a cause here or is not.
 
-    H(sequence, label, event) ~ Bernoulli(rate of the pair)           pair = (label, event)
+    H(sequence, label, event) ~ Bernoulli(prior)
+    prior                     = 1 - (1 - acted) * (1 - rate * outside)
     rate of the pair          ~ Beta(k * m, k * (1 - m))              m = mean rate of the pair's class
-    log likelihood ratio      = log e(p) + log f1(response) / f0(response) + log g1(word) / g0(word)
+    log likelihood ratio      = log e(p) + log f1(response) / f0(response)
 
-p: the p-value of the one-shot test; e(p) = 1 / (2 sqrt(p)) turns it into an e-value, whose mean is at most 1 when there
-is no effect, whatever it is otherwise: nothing to fit, nothing to overstate. f0: responses of control events, which
-nothing speaks for. f1: how causes answer, learnt by expectation-maximisation over the fleet without any truth; a larger
-response never speaks less for a cause. g1, g0: how often the order, window or count that a classical boundary asks for
-holds where the event is a cause, and where it is not, learnt likewise. Only counts of (pair, cell) enter.
+acted, outside: what observed labels say here (`reading`): did the event act, and how likely did the label come from
+outside the classical boundary? Without a reading, 0 and 1. p: the p-value of the one-shot test; e(p) = 1 / (2
+sqrt(p)) turns it into an e-value, whose mean is at most 1 when there is no effect: nothing to fit, nothing to
+overstate. f0: responses of control events, which nothing speaks for; of members of a boundary, responses where they are
+no causes, which a half-learnt model makes larger. f1: how causes answer. f1, the members' f0 and the rates are learnt
+by expectation-maximisation over the fleet without any truth; a larger response never speaks less for a cause.
 """
 
 from __future__ import annotations
@@ -33,19 +35,18 @@ from oscar_causal.discovery.cells import (
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
+Bool = npt.NDArray[np.bool_]
 
 PRIOR_SEQUENCES = 2.0
 """k: the class mean weighs as much as so many sequences of the pair."""
 SMOOTHING = 10.0
 """Each table starts with so many imagined sequences per range of P(label), spread by the guesses below."""
 NULL_RESPONSES = np.array([0.9, 0.05, 0.03, 0.01, 0.01])
-CAUSE_RESPONSES = np.array([[0.6, 0.1, 0.1, 0.1, 0.1], [0.15, 0.1, 0.15, 0.25, 0.35], [0.1, 0.05, 0.1, 0.2, 0.55]])
+CAUSE_RESPONSES = np.array([[0.6, 0.1, 0.1, 0.1, 0.1], [0.2, 0.1, 0.15, 0.25, 0.3], [0.2, 0.05, 0.1, 0.15, 0.5]])
 """(RANGES, RESPONSES): where the model sees the label, taking a cause out mostly takes the label away.
 
 The first column, how often a cause does not answer at all (a stand-in was not found, the model errs), stays as it is: a
 silent cause and no cause look alike, so looks cannot tell."""
-CAUSE_WORDS, NULL_WORDS = np.array([0.9, 0.1]), np.array([0.3, 0.7])
-"""Takes part, stands by."""
 LARGEST_LOG_RATIO = 7.0
 """No cell moves the odds by more than exp(7), about 1,000: tables fitted to finite fleets know no certainty."""
 CLASSES = tuple(
@@ -60,11 +61,12 @@ RARE = 100
 FIRST_MEANS = np.repeat([0.05, 0.5, 0.3, 0.7, 0.02, 0.4], 2)
 MAX_ROUNDS = 100
 TOLERANCE = 1e-4
+TINY = 1e-9
 
 
 @dataclass(frozen=True)
 class PairCells:
-    """Counts of cells: row r says that pair `pair[r]` was met `count[r]` times in cell `cell[r]` (words included)."""
+    """Counts of cells: row r says that pair `pair[r]` was met `count[r]` times in cell `cell[r]`."""
 
     pair: Int64
     cell: Int64
@@ -73,6 +75,22 @@ class PairCells:
     """(pairs,) index into `CLASSES`."""
     controls: Float64
     """(CELLS,) how often looks at control events fell into each cell."""
+    said: Said | None = None
+    """What observed labels say; None = nothing."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """What observed labels say of each row of the cells, and which pairs they suspect."""
+
+    acted: Float64
+    """(rows,)"""
+    outside: Float64
+    """(rows,)"""
+    outside_classes: Int64
+    """(pairs,) index into `CLASSES` for the rate of labels from outside the boundary."""
+    suspected: Bool
+    """(pairs,) members of a boundary that was read."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +98,15 @@ class TwoGroups:
     """A fitted model."""
 
     log_ratios: Float64
-    """(READ_CELLS,) log of P(cell | cause) / P(cell | no cause)."""
+    """(2, CELLS) log of P(cell | cause) / P(cell | no cause): of events nobody suspects, of members of a boundary."""
     class_means: Float64
     """(classes,) rate of a pair of which nothing else is known."""
     rates: Float64
-    """(pairs,) posterior mean of the rate of each pair."""
+    """(pairs,) posterior mean of the rate of each pair: how often it is a cause."""
+    outside: Float64
+    """(pairs,) the same where the label came from outside the boundary; without a reading the same number."""
+    outside_means: Float64
+    """(classes,) that of a pair of which nothing else is known."""
 
 
 def fit(cells: PairCells) -> TwoGroups:
@@ -95,26 +117,55 @@ def fit(cells: PairCells) -> TwoGroups:
     >>> bool(found.rates[0] > 0.9 and found.rates[1] < 0.1)
     True
     """
-    plain = cells.cell % CELLS
-    pairs, met = len(cells.classes), _by_response(_sums(plain, cells.count, CELLS))
-    null = null_responses(cells.controls)
-    sequences = _sums(cells.pair, cells.count, pairs)
-    means, rates = FIRST_MEANS.copy(), FIRST_MEANS[cells.classes]
-    ratios = with_words(_log_ratios(CAUSE_RESPONSES, null, met), CAUSE_WORDS, NULL_WORDS)
+    said = cells.said or _nothing_said(cells)
+    member = said.suspected.astype(np.int64)[cells.pair]
+    met, null = _by_response(_sums(cells.cell, cells.count, CELLS)), null_responses(cells.controls)
+    rates, outside = _Rates(cells, cells.classes), _Rates(cells, said.outside_classes)
+    ratios = _both_ratios(CAUSE_RESPONSES, (null, null), met)
+    ratios[1] = 0.0  # of members, observed labels alone have the first word
     weights = np.zeros(len(cells.pair))
     for _ in range(MAX_ROUNDS):
-        updated = posterior(log_odds(rates)[cells.pair], ratios[cells.cell])
+        rate = outside.values[cells.pair]
+        chance = rate * said.outside
+        prior = either(said.acted, chance)
+        updated = posterior(log_odds(prior), ratios[member, cells.cell])
         change = float(np.abs(updated - weights).max(initial=0.0))
         weights = updated
-        hits = _sums(cells.pair, cells.count * weights, pairs)
-        rates = (PRIOR_SEQUENCES * means[cells.classes] + hits) / (PRIOR_SEQUENCES + sequences)
-        means = _class_means(rates, cells.classes)
-        causes = _by_response(_sums(plain, cells.count * weights, CELLS))
-        words = (_words(cells, weights, CAUSE_WORDS), _words(cells, 1 - weights, NULL_WORDS))
-        ratios = with_words(_log_ratios(_cause_responses(causes), null, met), *words)
+        rates.update(weights, np.ones(len(weights)))
+        outside.update(weights * chance / np.maximum(prior, TINY), said.outside)
+        causes = _by_response(_sums(cells.cell, cells.count * weights, CELLS))
+        others = _by_response(_sums(cells.cell, cells.count * (1 - weights) * member, CELLS))
+        ratios = _both_ratios(_cause_responses(causes), (null, _shares(others, null)), met)
         if change < TOLERANCE:
             break
-    return TwoGroups(ratios, means, rates)
+    return TwoGroups(ratios, rates.means, rates.values, outside.values, outside.means)
+
+
+class _Rates:
+    """Rates of pairs, shrunk to the means of their classes."""
+
+    def __init__(self, cells: PairCells, classes: Int64) -> None:
+        self.cells, self.classes = cells, classes
+        self.means, self.values = FIRST_MEANS.copy(), FIRST_MEANS[classes]
+
+    def update(self, hits: Float64, weights: Float64) -> None:
+        """From what is held for causes in each row, and how much each row counts."""
+        cells, pairs = self.cells, len(self.classes)
+        hit = _sums(cells.pair, cells.count * hits, pairs)
+        met = _sums(cells.pair, cells.count * weights, pairs)
+        self.values = (PRIOR_SEQUENCES * self.means[self.classes] + hit) / (PRIOR_SEQUENCES + met)
+        self.means = _class_means(self.values, self.classes)
+
+
+def _nothing_said(cells: PairCells) -> Said:
+    rows = len(cells.pair)
+    return Said(np.zeros(rows), np.ones(rows), cells.classes, np.zeros(len(cells.classes), bool))
+
+
+def either(first: Float64, second: Float64) -> Float64:
+    """The chance that at least one of two independent things happened."""
+    chance: Float64 = 1 - (1 - first) * (1 - second)
+    return chance
 
 
 def posterior(prior_log_odds: Float64, log_ratio: Float64) -> Float64:
@@ -175,25 +226,15 @@ def _cause_responses(counts: Float64) -> Float64:
     return np.concatenate([silent, (1 - silent) * answers], axis=1)
 
 
-def _words(cells: PairCells, weights: Float64, guess: Float64) -> Float64:
-    """Share of each word of the classical boundary, among rows on which it has one: (2,)."""
-    met = _sums(cells.cell // CELLS, cells.count * weights, 3)[1:]
-    return _shares(met[None], guess[None]).ravel()
-
-
-def with_words(ratios: Float64, cause: Float64, null: Float64) -> Float64:
-    """The ratios of plain cells for cells without a word, for those that take part, and for those that stand by."""
-    word = np.log(cause) - np.log(null)
-    every = np.concatenate([ratios, ratios + word[0], ratios + word[1]])
-    clipped: Float64 = np.clip(every, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
-    return clipped
-
-
 def _by_response(counts: Float64) -> Float64:
     """Counts of cells with a response, added up by range and response: (RANGES, RESPONSES)."""
     sums, looks = np.zeros((RANGES, RESPONSES)), is_looked()
     np.add.at(sums, (ranges()[looks], response_bins()[looks]), counts[looks])
     return sums
+
+
+def _both_ratios(cause: Float64, nulls: tuple[Float64, Float64], met: Float64) -> Float64:
+    return np.stack([_log_ratios(cause, null, met) for null in nulls])
 
 
 def _log_ratios(cause: Float64, null: Float64, met: Float64) -> Float64:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from oscar_causal import __version__
+from oscar_causal.data.rules import parse
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.subjects import pack_subjects
 from oscar_causal.density.folds import ModelSet, load_models
@@ -17,15 +18,17 @@ from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.folder import read_boundaries
 from oscar_causal.discovery.classical.methods import ESTIMAND
 from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect_results, merge
-from oscar_causal.discovery.fleet_prior import Classical, FleetPrior, fit_prior
+from oscar_causal.discovery.fleet_prior import Classical, FleetPrior, features_by_label, fit_prior
 from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.reading import count_patterns, not_counted
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import FolderError, UsageError
 from oscar_causal.graph.calibration import calibrate, choose_sequences
 from oscar_causal.graph.drift import drift
 from oscar_causal.graph.population import PopulationConfig, boundaries
 from oscar_causal.graph.population_folder import Population, is_population, label_table, read_info, read_statistics
+from oscar_causal.graph.rule_drift import Recover, rule_drift
 
 OnProgress = Callable[[int, int], None]
 
@@ -101,16 +104,22 @@ def read_classical(results: Path | str) -> Classical:
     if place and (Path(place) / "dataset.json").exists():
         data = read_dataset(place)
         subjects = pack_subjects(data.subject_ids) if data.info.get("digest") == run["dataset"]["digest"] else None
-    positives = {item.label: item.positives for item in found}
-    return Classical(str(run["estimator"]), raising_features(found), positives, subjects)
+    return classical_of(str(run["estimator"]), found, subjects)
 
 
-def raising_features(found: Iterable[GlobalBoundary]) -> dict[str, tuple[str, ...]]:
-    """Label -> the features of its boundary that go with the label, those that go against it left out."""
-    return {
-        item.label: tuple(member.feature for member in item.members if member.effect is None or member.effect > 0)
-        for item in found
-    }
+def classical_of(method: str, found: Sequence[GlobalBoundary], subjects: str | None) -> Classical:
+    """Global boundaries as a source of the prior; `subjects` of the data they were learnt from."""
+
+    def features(item: GlobalBoundary, *, raising: bool) -> tuple[str, ...]:
+        return tuple(m.feature for m in item.members if (m.effect is None or m.effect > 0) == raising)
+
+    return Classical(
+        method,
+        {item.label: features(item, raising=True) for item in found},
+        {item.label: item.positives for item in found},
+        subjects,
+        {item.label: features(item, raising=False) for item in found},
+    )
 
 
 def assemble(
@@ -125,9 +134,15 @@ def assemble(
     config = config or AssemblyConfig()
     inputs = _inputs(sources, populations)
     _check_windows(populations, config.window_days)
-    parts = [read_statistics(folder) for folder in populations]
+    parts, counted = _statistics(populations)
     for source in sources:
         parts += collect_results(source.results, Whereabouts.of(source.dataset, config.window_days))
+    pooled = merge(parts)
+    for digest, data in _datasets(sources).items() if classical is not None else ():
+        wanted = features_by_label(classical)
+        news = not_counted(pooled.patterns, wanted) if digest in counted else wanted
+        parts.append(count_patterns(data, news))
+        counted.add(digest)
     pooled = merge(parts)
     if not len(pooled.labels):
         raise UsageError("population: the results explain no pair")
@@ -148,6 +163,7 @@ def assemble(
         changes = drift(evidence, config.window_days, alpha=bounds.alpha, delta=bounds.delta)
     info = {
         "inputs": inputs,
+        "counted": sorted(counted),
         "settings": asdict(config),
         "classical": None if classical is None else {"method": classical.method, "labels": len(classical.members)},
         "sequences": int(sum(evidence.labels["sequences"].to_pylist())),
@@ -161,6 +177,54 @@ def with_rules(population: Population, proposals: Sequence[Any], interplay: Any 
     rules = {item.label: item.rule for item in proposals if item.status == "proposed" and item.rule is not None}
     told = tuple(item.to_json() for item in proposals)
     return replace(population, rules=rules, proposals=told, interplay=interplay)
+
+
+def with_read_rules(population: Population, sources: Sequence[Source]) -> Population:
+    """The population with the parts of its rules, recovered from the first source, among what the prior reads."""
+    if population.prior is None:
+        return population
+    rules = {label: parse(text) for label, text in population.rules.items()}
+    classical = population.prior.classical
+    features = features_by_label(classical, rules)
+    news = not_counted(population.evidence.patterns, features)
+    counts = [count_patterns(data, news) for data in _datasets(sources).values()]
+    evidence = merge([population.evidence, *counts])
+    prior = fit_prior(evidence, classical, rules)
+    mined = pack_subjects(sources[0].dataset.subject_ids) if sources else None
+    return replace(population, evidence=evidence, prior=replace(prior, rule_subjects=mined))
+
+
+def _datasets(sources: Sequence[Source]) -> dict[str, Dataset]:
+    """Each dataset once, by its digest."""
+    return {str(source.dataset.info.get("digest") or source.dataset.path): source.dataset for source in sources}
+
+
+def _statistics(populations: Sequence[Path | str]) -> tuple[list[FleetEvidence], set[str]]:
+    """The sums of populations, and the datasets whose labels they counted; each dataset is counted once."""
+    parts: list[FleetEvidence] = []
+    counted: set[str] = set()
+    for folder in populations:
+        part, mine = read_statistics(folder), set(read_info(folder).get("counted", ()))
+        if mine & counted:
+            if not mine <= counted:
+                raise UsageError(f"{folder}: counted labels of some datasets that others counted too, and of others")
+            part = replace(part, patterns=part.patterns.slice(0, 0))
+        parts.append(part)
+        counted |= mine
+    return parts, counted
+
+
+def with_rule_drift(population: Population, dataset: Dataset, recover: Recover) -> Population:
+    """The population with what became of each proposed rule, best guesses too, in every window of `start`."""
+    settings = population.info["settings"]
+    if settings["window_days"] is None:
+        return population
+    rules = {str(item["label"]): str(item["rule"]) for item in population.proposals if item["rule"] is not None}
+    bounds = settings["boundaries"]
+    table = rule_drift(
+        rules, dataset, settings["window_days"], recover=recover, alpha=bounds["alpha"], delta=bounds["delta"]
+    )
+    return replace(population, rule_drift=table)
 
 
 def _looks(source: Source, first: FleetPrior, config: AssemblyConfig, on_progress: OnProgress | None) -> FleetEvidence:

@@ -19,7 +19,7 @@ from oscar_causal.density.folds import ModelSet
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.evidence import CONTROL, FOLDS, FleetEvidence, look_evidence, subject_groups
 from oscar_causal.discovery.fleet_prior import FleetPrior
-from oscar_causal.discovery.fused import FusedConfig, classical_words, event_index, measure, measured_cells
+from oscar_causal.discovery.fused import FusedConfig, event_index, measure, measured_cells, with_words
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.subject import prepare
 
@@ -98,13 +98,13 @@ def _look(
     measured = measure(model, subject, labels, names, likely, settings, controls=CONTROLS)
     seen = {names[int(t)] for t in measured.look.candidates}
     controls = {names[int(t)] for t in measured.controls}
-    index = event_index(subject, names)
-    return [
-        (label, CONTROL if event in controls else event, group, cell)
-        for j, label in enumerate(label_names)
-        for event, cell in measured_cells(measured, j, names, classical_words(prior, label, index)).items()
-        if event in seen
-    ]
+    index, looked = event_index(subject, names), []
+    for j, label in enumerate(label_names):
+        read = prior.read(label, index, group % FOLDS)
+        cells = {event: cell for event, cell in measured_cells(measured, j, names).items() if event in seen}
+        worded = with_words(cells, read)
+        looked += [(label, CONTROL if event in controls else event, group, cell) for event, cell in worded.items()]
+    return looked
 
 
 def _hash(text: str) -> bytes:

@@ -15,8 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import check_format, new_folder, read_json, write_json
-from oscar_causal.discovery.evidence import ONE, SCHEMAS, FleetEvidence
-from oscar_causal.discovery.fleet_prior import FleetPrior, write_prior
+from oscar_causal.discovery.cells import CELLS
+from oscar_causal.discovery.evidence import ONE, SCHEMAS, FleetEvidence, merge
+from oscar_causal.discovery.fleet_prior import FleetPrior
+from oscar_causal.discovery.prior_files import write_prior
 from oscar_causal.errors import FolderError
 
 FORMAT_VERSION = 1
@@ -45,6 +47,7 @@ class Population:
     labels: pa.Table
     prior: FleetPrior | None = None
     drift: pa.Table | None = None
+    rule_drift: pa.Table | None = None
     rules: Mapping[str, str] = field(default_factory=dict)
     """Label -> proposed rule."""
     proposals: Sequence[Mapping[str, Any]] = ()
@@ -83,8 +86,9 @@ def write_population(out: Path | str, population: Population, *, force: bool = F
             _write(getattr(population.evidence, name), folder / "statistics" / f"{name}.parquet")
         _write(population.boundaries, folder / "boundaries.parquet")
         _write(population.labels, folder / "labels.parquet")
-        if population.drift is not None:
-            _write(population.drift, folder / "drift.parquet")
+        for name, table in (("drift", population.drift), ("rule_drift", population.rule_drift)):
+            if table is not None:
+                _write(table, folder / f"{name}.parquet")
         if population.prior is not None:
             write_prior(folder, population.prior)
         write_json(folder / "rules.json", dict(population.rules))
@@ -105,8 +109,17 @@ def read_info(folder: Path | str) -> dict[str, Any]:
 
 
 def read_statistics(folder: Path | str) -> FleetEvidence:
-    """The sums a population was made from, to be merged with others."""
-    return FleetEvidence(**{name: read_part(folder, f"statistics/{name}.parquet") for name in SCHEMAS})
+    """The sums a population was made from, to be merged with others.
+
+    Older folders counted no patterns, and the words of their cells meant something else: they are left out.
+    """
+    parts = {name: read_part(folder, f"statistics/{name}.parquet") for name in SCHEMAS if name != "patterns"}
+    if (Path(folder) / "statistics" / "patterns.parquet").exists():
+        return FleetEvidence(**parts, patterns=read_part(folder, "statistics/patterns.parquet"))
+    cells = parts["cells"]
+    plain = pa.array(cells["cell"].to_numpy() % CELLS, pa.int32())
+    parts["cells"] = cells.set_column(cells.schema.get_field_index("cell"), "cell", plain)
+    return merge([FleetEvidence(**parts)])
 
 
 def read_part(folder: Path | str, name: str) -> pa.Table:

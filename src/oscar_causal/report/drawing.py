@@ -35,6 +35,14 @@ def draw(graph: nx.DiGraph, path: Path | str, *, form: str = "", title: str = ""
 
     Every edge has a lane of its own, so texts never overlap; long names are cut with an ellipsis. More than 400 edges
     are refused: filter them first (`graph.boundary_graph.filter_graph`).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from oscar_causal import Boundary, EventEvidence, sequence_graph
+    >>> evidence = (EventEvidence("disk slow", (1,), "cause", 0.7, indicator=0.7),)
+    >>> with TemporaryDirectory() as place:
+    ...     draw(sequence_graph([Boundary("night 1", "outage", True, 0.9, evidence)]), f"{place}/night.svg")
+    ...     "disk slow" in Path(place, "night.svg").read_text(encoding="utf-8")
+    True
     """
     path = Path(path)
     form = form or path.suffix.lower().removeprefix(".")

@@ -151,7 +151,8 @@ def _results(sources: Sources) -> str:
     empty = len(verdicts) - len(set(zip(*(causes[key].to_pylist() for key in ("sequence_id", "label")), strict=True)))
     sentences = [
         f"{len(verdicts):,} pairs of a sequence and a label were explained: {len(causes) - inhibitors:,} causes and "
-        f"{inhibitors:,} inhibitors were accepted, and {empty:,} pairs had none."
+        f"{inhibitors:,} inhibitors were accepted, and {empty:,} pairs had none.",
+        *_ranking(verdicts),
     ]
     seen = pc.sum(verdicts["seen_in_training"]).as_py()
     if seen is not None:
@@ -162,6 +163,19 @@ def _results(sources: Sources) -> str:
         sentences.append(f"{untrusted:,} concern labels that the model cannot judge.")
     sentences += _doubts(verdicts, causes)
     return " ".join(sentences)
+
+
+def _ranking(verdicts: pa.Table) -> list[str]:
+    """What chose the events to test, as far as the run recorded it."""
+    ways = verdicts["ranked_by"].to_pylist()
+    words = {"slopes": "slopes of the label model", "screen": "a screen of random contexts"}
+    counts = [(ways.count(way), text) for way, text in words.items() if way in ways]
+    if not counts:
+        return []
+    if len(counts) == 1 and counts[0][0] == len(ways):
+        return [f"The events to test were chosen by {counts[0][1]}."]
+    told = " and ".join(f"by {text} in {count:,} pairs" for count, text in counts)
+    return [f"The events to test were chosen {told}."]
 
 
 def _doubts(verdicts: pa.Table, causes: pa.Table) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 
 from oscar_causal.density.folds import ModelSet
-from oscar_causal.discovery.boundary import Boundary, EventEvidence
+from oscar_causal.discovery.boundary import Boundary, EventEvidence, RankedBy
 from oscar_causal.discovery.oneshot import ESTIMATORS
 from oscar_causal.serve.payloads import Sequence, Settings
 from oscar_causal.serve.prepared import Prepared
@@ -39,6 +39,8 @@ class LabelBoundary(Answer):
     flags: list[str]
     observed_logp: float | None
     contexts_logp: float | None
+    ranked_by: RankedBy | None
+    """What chose the events to test."""
     causes: list[EventEvidence]
     """The accepted events, strongest first."""
     evidence: list[EventEvidence] | None
@@ -199,6 +201,7 @@ def boundary_of(models: ModelSet, item: Boundary, *, evidence: bool) -> LabelBou
         flags=list(item.flags),
         observed_logp=item.observed_logp,
         contexts_logp=item.contexts_logp,
+        ranked_by=item.ranked_by,
         causes=list(item.causes),
         evidence=list(item.evidence) if evidence else None,
     )

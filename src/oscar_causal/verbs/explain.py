@@ -125,6 +125,7 @@ def _as_json(item: Any) -> dict[str, Any]:
         "flags": list(item.flags),
         "observed_logp": item.observed_logp,
         "contexts_logp": item.contexts_logp,
+        "ranked_by": item.ranked_by,
         "causes": [
             {**vars(cause), "effect": finite_or_none(cause.effect), "positions": list(cause.positions)}
             for cause in item.causes

@@ -81,7 +81,11 @@ def run(
     names: Annotated[
         Path | None, _option("names", "Descriptions: a JSON object, or a table with columns name and description.")
     ] = None,
-    delimiter: Annotated[Name, _option("delimiter", "Between cells of text. Default: a comma, a tab for .tsv.")] = None,
+    delimiter: Annotated[
+        Name,
+        _option("delimiter", "Between cells of text. Default: a tab for .tsv, else comma, or ; tab | in the header."),
+    ] = None,
+    decimal: Annotated[str, _option("decimal", "Before the fraction of a number: '.' or ','.")] = ".",
     encoding: Annotated[str, _option("encoding", "Of text tables.")] = "utf-8",
     format: Annotated[
         Name, _option("format", "tables, meds, xes, ocel, easytpp or hf. Default: seen from the first file.")
@@ -114,6 +118,7 @@ def run(
         skip_bad_rows=skip_bad_rows,
         names=names,
         delimiter=delimiter,
+        decimal=decimal,
         encoding=encoding,
         format=format,
         object_type=object_type,

@@ -12,8 +12,10 @@ from oscar_causal.verbs.discover import fastest_device
 from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_table, progress_bar
 
 if TYPE_CHECKING:
+    from oscar_causal.data.sequences import Dataset
     from oscar_causal.graph.assembling import Source
     from oscar_causal.graph.population_folder import Population
+    from oscar_causal.graph.rule_recovery import RuleProposal
 
 SHOWN = 25
 
@@ -24,7 +26,8 @@ def run(
     ],
     out: Annotated[Path, typer.Option(help="Population folder to write.")],
     classical: Annotated[
-        Path | None, typer.Option(help="Results of `oscar baseline`, best learnt from other cars: a second source.")
+        list[Path] | None,
+        typer.Option(help="Results of `oscar baseline`, best learnt from other cars; of several, each label's best."),
     ] = None,
     alpha: Annotated[float, typer.Option(help="False discovery rate over all (label, event) pairs.")] = 0.05,
     delta: Annotated[float, typer.Option(help="Smallest mean effect on P(label) that counts.")] = 0.05,
@@ -48,6 +51,7 @@ def run(
 ) -> None:
     """Merge one-shot evidence of many sequences into each label's boundary, its rule, and a prior for `discover`."""
     from oscar_causal.data.folders import refuse_existing
+    from oscar_causal.discovery.choosing import best_classical
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.graph.assembling import AssemblyConfig, assemble, open_source, read_classical, split_inputs
     from oscar_causal.graph.population import PopulationConfig
@@ -61,7 +65,8 @@ def run(
     asked = bool(looks or rules or world)
     place = device or fastest_device()
     sources = [open_source(path, dataset=dataset, model=model, device=place, with_model=asked) for path in folders]
-    known = None if classical is None else read_classical(classical)
+    datasets = [source.dataset for source in sources]
+    known = best_classical([read_classical(path) for path in classical], datasets) if classical else None
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
     if rules and sources:
@@ -78,7 +83,7 @@ def run(
 
 def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Population:
     """Rules and label interplay from the first results folder's model and dataset."""
-    from oscar_causal.graph.assembling import with_rules
+    from oscar_causal.graph.assembling import with_read_rules, with_rule_drift, with_rules
     from oscar_causal.graph.interplay import InterplayConfig, label_interplay
     from oscar_causal.graph.population_folder import candidates_by_label
     from oscar_causal.graph.rule_recovery import RuleRecoveryConfig, recover_rules
@@ -98,7 +103,13 @@ def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Popu
     causes = dict(zip(found.labels["label"].to_pylist(), found.labels["causes"].to_pylist(), strict=True))
     with progress_bar("label interplay", "pairs of labels") as show:
         rows = label_interplay(model, data, causes, InterplayConfig(seed=seed), rules=whole.rules, on_progress=show)
-    return with_rules(found, proposals, {"pairs": [row.to_json() for row in rows]})
+    whole = with_rules(found, proposals, {"pairs": [row.to_json() for row in rows]})
+
+    def recover(part: Dataset, label: str) -> RuleProposal:
+        config = RuleRecoveryConfig(seed=seed)
+        return recover_rules(model, part, {label: candidates[label]}, config, held_out=part)[0]
+
+    return with_rule_drift(with_read_rules(whole, sources), data, recover)
 
 
 def _with_world_tests(found: Population, sources: Sequence[Source], most: int, seed: int) -> Population:
@@ -111,6 +122,8 @@ def _with_world_tests(found: Population, sources: Sequence[Source], most: int, s
 
 def summarise(found: Population) -> dict[str, Any]:
     """Counts for people and machines."""
+    from oscar_causal.graph.rule_drift import changed_rules
+
     verdicts = found.boundaries["verdict"].to_pylist()
     return {
         "sequences": found.info["sequences"],
@@ -120,6 +133,7 @@ def summarise(found: Population) -> dict[str, Any]:
         "rules": len(found.rules),
         "prior": found.prior is not None,
         "changes": 0 if found.drift is None else sum(found.drift["changed"].to_pylist()),
+        "changed_rules": 0 if found.rule_drift is None else len(changed_rules(found.rule_drift)),
     }
 
 
@@ -135,7 +149,9 @@ def _show(found: Population, out: Path, summary: dict[str, Any]) -> None:
         f"{summary['too_few']:,} events tested in too few cars",
     ]
     if found.drift is not None:
-        lines.append(f"{summary['changes']:,} changes between windows (drift.parquet)")
+        lines.append(f"{summary['changes']:,} changes of effects between windows (drift.parquet)")
+    if found.rule_drift is not None:
+        lines.append(f"{summary['changed_rules']:,} labels whose rule changes between windows (rule_drift.parquet)")
     if found.prior is None:
         lines.append("no prior: `discover --population` needs a model and --looks above 0 here")
     print_lines(lines)

@@ -37,7 +37,7 @@ CASES: dict[str, tuple[str, bytes, list[str]]] = {
     "missing column": ("a.csv", b"seq_id,when,event\ns,0,A\n", ["a column for the time", "'when'", "--time-column"]),
     "ambiguous column": ("a.csv", b"seq_id,vin,t,event\ns,v,0,A\n", ["one column for the sequence", "'seq_id', 'vin'"]),
     "column twice": ("a.csv", b"seq_id,time,time,event\ns,0,0,A\n", ["'time' twice"]),
-    "other delimiter": ("a.csv", b"seq_id;time;event\ns;0;A\n", ["--delimiter ';'"]),
+    "other delimiter": ("a.csv", b"seq_id:time:event\ns:0:A\n", ["'seq_id:time:event'"]),
     "unparsable time": ("a.csv", GOOD + b"s2,zebra,B\n", ["row 4", "'time'", "a number of seconds", '"zebra"']),
     "first time unparsable": ("a.csv", b"id,t,code\ns,zebra,B\n", ["row 1", "a number or an ISO timestamp", '"zebra"']),
     "infinite time": ("a.csv", GOOD + b"s2,inf,B\n", ["row 4", "'time'", '"inf"']),

@@ -14,6 +14,7 @@ from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.local import discover_folder, unseen_indices
+from oscar_causal.discovery.results import read_run
 from oscar_causal.errors import UsageError
 from oscar_causal.score.bench import place as place_module
 from oscar_causal.score.bench import threshold
@@ -104,14 +105,27 @@ def test_sequences_not_longer_than_c_find_nothing_at_any_threshold(settings: Set
     assert not found[0.5].accepted
 
 
-def test_every_level_is_discover_at_that_level(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    place = Place(settings(test=4))
-    small = InterventionConfig(contexts=24)
+@pytest.mark.parametrize("kind", [OneShot, Fused])
+def test_every_level_is_discover_at_that_level(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: type[OneShot]
+) -> None:
+    """Alpha also decides when contexts are enough, so each level is explained for itself."""
+    place = Place(settings(test=4, work=tmp_path / "work"))
+    small = InterventionConfig(contexts=48)
     monkeypatch.setattr(threshold, "InterventionConfig", lambda alpha: replace(small, alpha=alpha))
-    got = threshold.InterventionLevels(1).measure(place)
-    point = next(point for point in got["points"] if point["at"] == 0.2)
-    wanted = OneShot(intervention_settings(replace(small, alpha=0.2))).measure(place)
-    assert point["truth"]["why"] == wanted["truth"]["why"]
+    monkeypatch.setattr(threshold, "ALPHAS", (0.01, 0.5))
+    got = threshold.Levels(kind, 1).measure(place)
+    assert [point["at"] for point in got["points"]] == [0.01, 0.5]
+    assert "alpha" not in got["settings"]
+    for point in got["points"]:
+        alone = intervention_settings(replace(small, alpha=point["at"]))
+        config = kind(alone).prepared(place, place.settings.model, 0)
+        explained, _ = place.explain(place.settings.model, config)
+        scored = place.score(place.settings.model, explained)
+        assert point["truth"]["why"]["mean"]["sample"] == scored["why"]["sample"]
+    made = [read_run(folder)["config"] for folder in (tmp_path / "work").glob("results-*")]
+    levels = sorted(run["intervention"]["alpha"] for run in made if (run["estimator"] == "fused") == (kind is Fused))
+    assert levels == [0.01, 0.5]
 
 
 def test_a_fused_row_makes_its_population_from_the_same_sequences(settings: Settings) -> None:

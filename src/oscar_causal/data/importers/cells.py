@@ -44,7 +44,7 @@ def try_cast(cells: pa.Array, kind: pa.DataType, pattern: str | None = None) -> 
             return pa.nulls(len(cells), kind)
     if pattern is not None:
         likely = pc.match_substring_regex(cells, pattern)
-        return try_cast(pc.if_else(likely, cells, pa.scalar(None, cells.type)), kind)
+        return try_cast(_where(likely, cells), kind)
     half = len(cells) // 2
     return pa.concat_arrays([try_cast(cells[:half], kind), try_cast(cells[half:], kind)])
 
@@ -56,16 +56,23 @@ def as_text(cells: pa.Array) -> tuple[pa.Array, Mask]:
     text = try_cast(cells, pa.string())
     bad = mask_of(pc.and_(cells.is_valid(), pc.is_null(text)))
     bad |= mask_of(pc.match_substring(text, "\0"))
-    return pc.if_else(pc.equal(pc.binary_length(text), 0), pa.scalar(None, pa.string()), text), bad
+    return _where(pc.not_equal(pc.binary_length(text), 0), text), bad
 
 
-def as_number(cells: pa.Array) -> tuple[pa.Array, Mask]:
-    """Cells as float64, and which cells are no finite number (an empty cell is null, not bad)."""
+def as_number(cells: pa.Array, decimal: str = ".") -> tuple[pa.Array, Mask]:
+    """Cells as float64, and which cells are no finite number (an empty cell is null, not bad).
+
+    >>> as_number(pa.array(["12,5", "12.5"]), ",")[0].to_pylist()
+    [12.5, None]
+    """
     if is_number(cells.type):
         numbers = cells.cast(pa.float64(), safe=False)
     else:
         text, _ = as_text(cells)
-        numbers = try_cast(pc.utf8_trim_whitespace(text), pa.float64(), r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$")
+        text = pc.utf8_trim_whitespace(text)
+        if decimal == ",":  # a point is none then
+            text = pc.replace_substring(pc.replace_substring(text, ".", "?"), ",", ".")
+        numbers = try_cast(text, pa.float64(), r"^[+-]?[0-9.]+([eE][+-]?[0-9]+)?$")
     return numbers, ~_empty(cells) & ~mask_of(pc.is_finite(numbers))
 
 
@@ -82,9 +89,8 @@ def as_timestamp(cells: pa.Array) -> tuple[pa.Array, Mask]:
     text, _ = as_text(cells)
     text = pc.replace_substring_regex(pc.utf8_trim_whitespace(text), r"(\.\d{6})\d+", r"\1")
     zoned = pc.match_substring_regex(text, r":\d\d(\.\d+)?(Z|[+-]\d\d(:?\d\d)?)$")
-    nothing = pa.scalar(None, pa.string())
-    local = try_cast(pc.if_else(zoned, nothing, text), pa.timestamp("us"), _DATE).cast(pa.int64()).cast(utc)
-    values = pc.coalesce(local, try_cast(pc.if_else(zoned, text, nothing), utc, _DATE))
+    local = try_cast(_where(pc.invert(zoned), text), pa.timestamp("us"), _DATE).cast(pa.int64()).cast(utc)
+    values = pc.coalesce(local, try_cast(_where(zoned, text), utc, _DATE))
     return values, ~_empty(cells) & ~mask_of(values.is_valid())
 
 
@@ -94,6 +100,14 @@ def as_flag(cells: pa.Array) -> tuple[Mask, Mask]:
     words = pc.utf8_lower(pc.utf8_trim_whitespace(text))
     yes = mask_of(pc.is_in(words, pa.array(["1", "true", "1.0"])))
     return yes, ~yes & ~mask_of(pc.is_in(words, pa.array(["0", "false", "0.0"])))
+
+
+def _where(condition: pa.Array, cells: pa.Array) -> pa.Array:
+    """The cells where the condition holds, null elsewhere.
+
+    Not with a null scalar: before pyarrow 24 `if_else` reads past the beginning of a slice of text then.
+    """
+    return pc.if_else(condition, cells, pa.nulls(len(cells), cells.type))
 
 
 def _empty(cells: pa.Array) -> Mask:

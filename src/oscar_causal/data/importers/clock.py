@@ -25,6 +25,7 @@ class Clock:
 
     unit: str
     expected: str
+    decimal: str = "."
 
     @property
     def timestamps(self) -> bool:
@@ -41,7 +42,7 @@ class Clock:
         if self.timestamps:
             stamps, bad = as_timestamp(cells.cast(pa.string()) if is_number(cells.type) else cells)
             return stamps.cast(pa.int64()), bad
-        numbers, bad = as_number(cells)
+        numbers, bad = as_number(cells, self.decimal)
         limit = MAX_SECONDS / TIME_UNITS[self.unit]
         return numbers, bad | mask_of(pc.greater(pc.abs(numbers), limit))
 
@@ -53,23 +54,23 @@ class Clock:
         return np.asarray(differences * scale, np.float64)
 
 
-def named_clock(unit: str) -> Clock:
+def named_clock(unit: str, decimal: str = ".") -> Clock:
     """The clock the user asked for."""
     if unit == "timestamp":
         return Clock(unit, "an ISO timestamp (2024-05-31T14:00:00)")
     words = {"us": "microseconds", "ms": "milliseconds", "s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-    return Clock(unit, f"a number of {words[unit]}")
+    return Clock(unit, f"a number of {words[unit]}", decimal)
 
 
-def guess_clock(cells: pa.Array) -> Clock | None:
+def guess_clock(cells: pa.Array, decimal: str = ".") -> Clock | None:
     """The clock of the first cell that is a time of either kind; None when there is no such cell."""
     if pa.types.is_timestamp(cells.type) or pa.types.is_date(cells.type):
         return named_clock("timestamp")
     for begin in range(0, len(cells), 4096):
         part = cells[begin : begin + 4096]
-        number, stamp = (_known(named_clock(unit), part) for unit in ("s", "timestamp"))
+        number, stamp = (_known(named_clock(unit, decimal), part) for unit in ("s", "timestamp"))
         if (number | stamp).any():
-            return named_clock("s" if number[np.argmax(number | stamp)] else "timestamp")
+            return named_clock("s" if number[np.argmax(number | stamp)] else "timestamp", decimal)
     return None
 
 

@@ -24,10 +24,13 @@ LONGEST_HEADER = 1 << 20
 class CsvTable:
     """A text table with a header. Cells may be quoted and hold line breaks; an empty cell is null, quoted or not."""
 
-    def __init__(self, path: Path, delimiter: str, encoding: str) -> None:
-        self._path, self._delimiter, self._encoding = path, delimiter, encoding
+    def __init__(self, path: Path, delimiter: str | None, encoding: str) -> None:
+        """`delimiter` None: the comma, or what the header has instead."""
+        self._path, self._encoding = path, encoding
         self.name = str(path)
-        self.header = self._read_header()
+        first = self._first_line()
+        self._delimiter = delimiter or guess_delimiter(first)
+        self.header = self._read_header(first)
         self._skipped: list[tuple[int, Any]] = []
 
     def batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
@@ -104,14 +107,17 @@ class CsvTable:
         problem = f"expected {row.expected_columns} cells, got {row.actual_columns}"
         return BadRow(self.name, number, "", problem, text)
 
-    def _read_header(self) -> list[str]:
+    def _first_line(self) -> str:
+        """The header, and what follows as far as a header may be long."""
         with TextSource(self._path, self._encoding) as source:
             data = source.read(LONGEST_HEADER)
         if not data:
             raise DataError(f"{self.name}: expected a header and rows, got an empty file")
-        lines = io.StringIO(restored(data).decode("utf-8", "surrogateescape"), newline="")
+        return restored(data).decode("utf-8", "surrogateescape")
+
+    def _read_header(self, text: str) -> list[str]:
         try:
-            header = next(csv.reader(lines, delimiter=self._delimiter))
+            header = next(csv.reader(io.StringIO(text, newline=""), delimiter=self._delimiter))
         except csv.Error as error:
             raise DataError(f"{self.name}: the header cannot be read as CSV: {error}") from error
         for name in header:
@@ -132,6 +138,21 @@ class CsvTable:
             except csv.Error as error:
                 return "unexpected end" in str(error) or "field larger" in str(error)
         return False
+
+
+def guess_delimiter(text: str) -> str:
+    """The comma; where the header has none, the semicolon, tab or bar that cuts it into most columns.
+
+    >>> guess_delimiter("car;time;code;km\\n1;2,5;A;3,5\\n"), guess_delimiter("car,time;zone,code\\n")
+    (';', ',')
+    """
+    found = {}
+    for delimiter in (",", ";", "\t", "|"):
+        try:
+            found[delimiter] = len(next(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)))
+        except csv.Error:
+            found[delimiter] = 1
+    return "," if found[","] > 1 else max(found, key=lambda delimiter: found[delimiter])
 
 
 def _restored_cells(cells: pa.Array) -> pa.Array:

@@ -26,7 +26,7 @@ class EventRows:
 
     def __init__(self, roles: EventRoles, options: ImportOptions, partitions: int) -> None:
         self.roles, self._options, self._partitions = roles, options, partitions
-        self.clock: Clock | None = named_clock(options.time_unit) if options.time_unit else None
+        self.clock: Clock | None = named_clock(options.time_unit, options.decimal) if options.time_unit else None
         self.spill: Spill | None = None
         self.places = Places()
 
@@ -46,10 +46,17 @@ class EventRows:
     def _take(self, batch: RawBatch, name: str, base: int, folder: Path, rejects: Rejects) -> None:
         numbers = [int(batch.rows[-1])] if len(batch.rows) else []
         self.places.reach(max(numbers + [bad.row for bad in batch.broken], default=0))
-        self.clock = self.clock or guess_clock(batch.columns[self.roles.time])
+        self.clock = self.clock or guess_clock(batch.columns[self.roles.time], self._options.decimal)
         self._check_origin()
         faults = Faults(name, batch.rows)
-        rows = parse_events(batch, self.roles, self.clock or UNDECIDED, faults, keep_origin=self._options.keep_origin)
+        rows = parse_events(
+            batch,
+            self.roles,
+            self.clock or UNDECIDED,
+            faults,
+            keep_origin=self._options.keep_origin,
+            decimal=self._options.decimal,
+        )
         rejects.add(sorted([*batch.broken, *faults.rows()], key=lambda bad: bad.row))
         rows = rows.append_column("ordinal", pa.array(batch.rows + base)).filter(pa.array(~faults.bad))
         if len(rows):
@@ -63,7 +70,13 @@ class EventRows:
 
 
 def parse_events(
-    batch: RawBatch, roles: EventRoles, clock: Clock, faults: Faults, *, keep_origin: bool = False
+    batch: RawBatch,
+    roles: EventRoles,
+    clock: Clock,
+    faults: Faults,
+    *,
+    keep_origin: bool = False,
+    decimal: str = ".",
 ) -> pa.Table:
     """Columns id, time, event, then `subject`, `start`, `static:*` and `channel:*`; bad cells are noted in `faults`."""
     columns = {
@@ -72,7 +85,7 @@ def parse_events(
         "event": parse_name(batch, roles.event, "the name of an event", faults),
     }
     columns |= parse_attributes(batch, roles.attributes, faults)
-    columns |= {f"channel:{name}": _channel(batch, name, faults) for name in roles.channels}
+    columns |= {f"channel:{name}": _channel(batch, name, faults, decimal) for name in roles.channels}
     return pa.table(columns)
 
 
@@ -108,9 +121,9 @@ def _time(batch: RawBatch, column: str, clock: Clock, faults: Faults, *, keep_or
     return times
 
 
-def _channel(batch: RawBatch, column: str, faults: Faults) -> pa.Array:
+def _channel(batch: RawBatch, column: str, faults: Faults, decimal: str) -> pa.Array:
     cells = batch.columns[column]
-    numbers, bad = as_number(cells)
+    numbers, bad = as_number(cells, decimal)
     values = numbers.cast(pa.float32(), safe=False)
-    faults.add(column, bad | mask_of(pc.is_inf(values)), "a finite number (32 bits) or nothing", cells)
+    faults.add(column, bad | mask_of(pc.is_inf(values)), "a finite number (32 bits; see --decimal) or nothing", cells)
     return values

@@ -111,8 +111,8 @@ class LabelRows:
             at = int(np.argmax(bad))
             raise DataError(
                 f"{name}: row {int(batch.rows[at]):,}, column {column!r}: expected 0 or 1 in a label column, got "
-                f"{shown(cells[at].as_py())}: say what the column is (--subject-column, --static) or name the label "
-                "columns with --label-columns ('*': all the rest)"
+                f"{shown(cells[at].as_py())}: say --label-column {column} if it names labels, say what else it is "
+                "(--subject-column, --static), or name the 0/1 columns with --label-columns ('*': all the rest)"
             )
         faults.add(column, bad, "0 or 1", cells)
         if self._options.gap is not None and self.roles.time is not None:

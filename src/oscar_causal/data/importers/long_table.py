@@ -68,7 +68,7 @@ def _open(path: Path, suffix: str, packed: bool, delimiter: str | None, encoding
     if suffix in CSV_SUFFIXES:
         from oscar_causal.data.importers.csv_table import CsvTable
 
-        return CsvTable(path, delimiter or ("\t" if suffix == ".tsv" else ","), encoding)
+        return CsvTable(path, delimiter or ("\t" if suffix == ".tsv" else None), encoding)
     if suffix in JSONL_SUFFIXES:
         from oscar_causal.data.importers.jsonl_table import JsonLinesTable
 

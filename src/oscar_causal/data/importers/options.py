@@ -17,7 +17,11 @@ TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 864
 
 @dataclass(frozen=True)
 class ImportOptions:
-    """How long tables become sequences. Columns left out are found by name (`roles`)."""
+    """How long tables become sequences. Columns left out are found by name (`roles`).
+
+    >>> ImportOptions(sequence_column="Fahrzeug", channels=("Kilometerstand",), decimal=",").delimiter is None
+    True
+    """
 
     sequence_column: str | None = None
     """Which sequence a row belongs to; found as sequence_id, seq_id, case_id, vin, car or id."""
@@ -68,7 +72,10 @@ class ImportOptions:
     """Descriptions of events and labels: a JSON object, or a table with the columns name and description."""
 
     delimiter: str | None = None
-    """Between the cells of a text table; None: tab for .tsv, comma otherwise."""
+    """Between the cells of a text table; None: tab for .tsv, else the comma, or the ; tab or | of a header without."""
+
+    decimal: str = "."
+    """Before the fraction of a number in a text table: a point, or a comma."""
 
     encoding: str = "utf-8"
     """Of text tables."""
@@ -93,6 +100,8 @@ class ImportOptions:
             raise UsageError(f"--gap: expected a number of seconds, 0 or more, got {self.gap}")
         if self.delimiter is not None and (len(self.delimiter) != 1 or self.delimiter in '"\r\n\0'):
             raise UsageError(f"--delimiter: expected one character, got {self.delimiter!r}")
+        if self.decimal not in (".", ","):
+            raise UsageError(f"--decimal: expected '.' or ',', got {self.decimal!r}")
         if self.chunk_mb < 1:
             raise UsageError(f"chunk_mb: expected at least 1, got {self.chunk_mb}")
         if self.label_column and self.label_columns:

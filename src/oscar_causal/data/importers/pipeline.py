@@ -48,6 +48,14 @@ def import_tables(
 
     Events are sorted by time inside a sequence, ties keep the order of the files; sequences keep the order of their
     first appearance. `on_progress` is called with (percent, 100).
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as place:
+    ...     _ = Path(place, "codes.csv").write_text("car,time,code\\nc1,0,P0A1F\\nc1,60,U0428\\n")
+    ...     _ = Path(place, "patterns.csv").write_text("car,label\\nc1,steering degraded\\n")
+    ...     options = ImportOptions(labels=Path(place, "patterns.csv"))
+    ...     import_tables([f"{place}/codes.csv"], f"{place}/fleet", options).labels
+    {'steering degraded': 1}
     """
     progress = on_progress or (lambda done, total: None)
     source = open_source(files, options or ImportOptions())
@@ -107,7 +115,7 @@ class _Import:
 
     def _assemble_all(self, progress: Callable[[int, int], None]) -> Merger:
         if self.rows.spill is None or self.rows.clock is None:
-            raise DataError(f"{self.tables[0].name}: expected at least one row with an event, got none")
+            raise DataError(f"{self.tables[0].name}: expected at least one row with an event, got {self._nothing()}")
         labels = self._read_labels()
         plan = Plan(self.rows.clock, self.roles, self.label_roles, self.options.keep_origin, self.options.gap)
         merger = Merger(self.folder / "sequences")
@@ -122,6 +130,12 @@ class _Import:
         if not self.sequences:
             raise DataError(f"{self.tables[0].name}: expected at least one sequence with events, got none")
         return merger
+
+    def _nothing(self) -> str:
+        """None, and why, where all rows were put aside."""
+        if not self.rejects.count:
+            return "none"
+        return f"none among {self.rejects.count:,} bad ones, the first: {self.rejects.first[0]}"
 
     def _read_labels(self) -> LabelRows | None:
         if self.label_table is None or self.label_roles is None or self.rows.clock is None:

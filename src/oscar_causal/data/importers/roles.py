@@ -72,10 +72,17 @@ def event_roles(tables: Sequence[LongTable], labels: LongTable | None, options: 
     for name in options.channels:
         if name in RESERVED:
             raise UsageError(f"--channels {name}: this name is taken by the dataset format; rename the column")
+    wanted = (
+        (options.sequence_column, SEQUENCE, "the sequence", "--sequence-column"),
+        (options.time_column, TIME, "the time", "--time-column"),
+        (options.event_column, EVENT, "the event", "--event-column"),
+    )
+    _refuse_many_missing(first, wanted)
+    sequence, time, event = (find(first, *part) for part in wanted)
     roles = EventRoles(
-        find(first, options.sequence_column, SEQUENCE, "the sequence", "--sequence-column"),
-        find(first, options.time_column, TIME, "the time", "--time-column"),
-        find(first, options.event_column, EVENT, "the event", "--event-column"),
+        sequence,
+        time,
+        event,
         options.channels,
         tuple(item for item in wanted_attributes(first, options) if _here(item, first, labels)),
     )
@@ -131,6 +138,17 @@ def find(table: LongTable, named: str | None, usual: Sequence[str], what: str, o
         f"{table.name}: expected a column for {what} ({', '.join(usual)}), got {listed(table.header)}: "
         f"{hint or 'name it with ' + option}"
     )
+
+
+def _refuse_many_missing(table: LongTable, wanted: Sequence[tuple[str | None, Sequence[str], str, str]]) -> None:
+    """Columns that are neither named nor found are told in one go."""
+    missing = [part for part in wanted if part[0] is None and not _matches(table, part[1])]
+    if len(missing) > 1 and not _delimiter_hint(table.header):
+        parts = ", ".join(f"{what} ({', '.join(usual)})" for _, usual, what, _ in missing)
+        options = ", ".join(option for *_, option in missing)
+        raise DataError(
+            f"{table.name}: expected columns for {parts}, got {listed(table.header)}: name them with {options}"
+        )
 
 
 def require(table: LongTable, name: str) -> str:

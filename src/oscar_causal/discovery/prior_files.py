@@ -1,0 +1,148 @@
+"""The prior of `fused` on disk: `prior.json`, `prior.parquet` and, where observed labels were counted, `patterns`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from oscar_causal.data.folders import check_format, read_json, write_json
+from oscar_causal.data.rules import read_rules
+from oscar_causal.discovery.cells import CELLS
+from oscar_causal.discovery.evidence import FOLDS
+from oscar_causal.discovery.fleet_prior import Classical, FleetPrior
+from oscar_causal.discovery.reading import Features, Readings
+from oscar_causal.discovery.two_groups import CLASSES
+from oscar_causal.errors import FolderError
+
+FORMAT_VERSION = 2
+"""1: no readings; the classical boundary's word in a sequence was a part of the tables and is no longer used."""
+FILES = ("prior.json", "prior.parquet", "readings.json", "rules.json")
+NEEDED = ("prior.json", "prior.parquet")
+
+
+def write_prior(folder: Path, prior: FleetPrior) -> None:
+    """Write the prior into a folder."""
+    rates = {"rates": prior.rates, "outside": prior.outside}
+    columns = {
+        **{name: prior.pairs[name] for name in ("label", "event", "sequences")},
+        **{name: pa.FixedSizeListArray.from_arrays(pa.array(v.ravel()), FOLDS) for name, v in rates.items()},
+    }
+    pq.write_table(pa.table(columns), folder / "prior.parquet", compression="zstd")
+    if prior.readings is not None:
+        write_json(folder / "readings.json", _counts(prior.readings))
+    write_json(
+        folder / "prior.json",
+        {
+            "kind": "prior",
+            "format_version": FORMAT_VERSION,
+            "log_ratios": prior.log_ratios.tolist(),
+            "class_means": prior.class_means.tolist(),
+            "rare": sorted(prior.rare),
+            "rule_subjects": prior.rule_subjects,
+            "classical": None if prior.classical is None else _classical_json(prior.classical),
+        },
+    )
+
+
+def _counts(readings: Readings) -> dict[str, Any]:
+    """Label -> its features, and pattern -> sequences by fold, and those with the label by fold."""
+    return {
+        label: {
+            "raising": list(readings.features[label].raising),
+            "lowering": list(readings.features[label].lowering),
+            "patterns": {f"{pattern:x}": sums.tolist() for pattern, sums in patterns.items()},
+        }
+        for label, patterns in readings.counts.items()
+    }
+
+
+def _classical_json(known: Classical) -> dict[str, Any]:
+    return {
+        "method": known.method,
+        "features": {label: list(texts) for label, texts in known.features.items()},
+        "lowering": {label: list(texts) for label, texts in known.lowering.items()},
+        "positives": dict(known.positives),
+        "subjects": known.subjects,
+    }
+
+
+def prior_digest(population: Path | str) -> str:
+    """A hash of the prior of a population folder."""
+    digest = hashlib.sha256()
+    for name in FILES:
+        path = Path(population) / name
+        if name in NEEDED and not path.exists():
+            raise FolderError(f"{path}: missing; expected a population folder made with a model (its prior)")
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
+
+
+@lru_cache(1)
+def opened_prior(population: str) -> FleetPrior:
+    """`read_prior`, kept open: every sequence of a run asks the same one."""
+    return read_prior(population)
+
+
+def read_prior(population: Path | str) -> FleetPrior:
+    """The prior of a population folder, with its recovered rules where it has any."""
+    folder = Path(population)
+    path = folder / "prior.json"
+    info = read_json(path)
+    check_format(info, path, kind="prior", newest=FORMAT_VERSION)
+    try:
+        table = pq.read_table(folder / "prior.parquet")
+        rates = _rates(table, "rates")
+        outside = _rates(table, "outside") if "outside" in table.column_names else rates
+        ratios, means = _tables(info)
+        classical, rare = _classical(info["classical"]), frozenset(info["rare"])
+        readings = _readings(folder / "readings.json")
+    except (pa.ArrowException, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        raise FolderError(f"{folder}: damaged population: {path.name} or prior.parquet cannot be read") from error
+    rules = folder / "rules.json"
+    published = read_rules(rules) if rules.exists() else {}
+    pairs = table.select(["label", "event", "sequences"])
+    known = {label: item.rule for label, item in published.items()}
+    subjects = info.get("rule_subjects")
+    return FleetPrior(pairs, rates, outside, ratios, means, rare, classical, readings, known, subjects)
+
+
+def _rates(table: pa.Table, name: str) -> Any:
+    return pc.list_flatten(table[name]).to_numpy().reshape(len(table), FOLDS)
+
+
+def _tables(info: Mapping[str, Any]) -> tuple[Any, Any]:
+    ratios, means = np.array(info["log_ratios"], float), np.array(info["class_means"], float)
+    if info["format_version"] == 1:
+        ratios, means = np.stack([ratios[:, :CELLS]] * 2, axis=1), np.stack([means] * 2, axis=1)
+    if ratios.shape != (FOLDS, 2, CELLS) or means.shape != (FOLDS, 2, len(CLASSES)):
+        raise ValueError("sizes")
+    return ratios, means
+
+
+def _classical(info: Mapping[str, Any] | None) -> Classical | None:
+    if info is None:
+        return None
+    features, lowering = (
+        {label: tuple(texts) for label, texts in info.get(name, {}).items()} for name in ("features", "lowering")
+    )
+    return Classical(info["method"], features, info["positives"], info["subjects"], lowering)
+
+
+def _readings(path: Path) -> Readings | None:
+    if not path.exists():
+        return None
+    told = read_json(path)
+    features = {label: Features(tuple(item["raising"]), tuple(item["lowering"])) for label, item in told.items()}
+    counts = {
+        label: {int(text, 16): np.array(sums, np.int64).reshape(2, FOLDS) for text, sums in item["patterns"].items()}
+        for label, item in told.items()
+    }
+    return Readings(features, counts)

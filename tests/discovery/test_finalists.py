@@ -1,0 +1,85 @@
+"""What ranked the events of a sequence is what the model was asked, and is recorded with every verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from oscar_causal.data.sequences import from_records
+from oscar_causal.data.vocabulary import Vocabulary
+from oscar_causal.density.interface import Contexts
+from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.results import boundary_table, read_table
+
+LABELS = tuple(f"fault {k}" for k in range(8))
+EVENTS = [f"e{k}" for k in range(12)]
+GOLDEN = Path(__file__).parents[1] / "golden" / "results-1"
+
+
+@dataclass(frozen=True)
+class Differentiable:
+    """Label k hangs on event k; a model that says so in slopes too, and counts how often it was asked for them."""
+
+    answering: Any
+    asked: list[int]
+    max_length: int = 100
+    min_context: int = 1
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        return self.answering.vocabulary
+
+    def event_probs(self, sequence: Contexts) -> torch.Tensor:
+        return self.answering.event_probs(sequence)
+
+    def label_probs(self, contexts: Contexts, labels: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+        return self.answering.label_probs(contexts, labels, positions)
+
+    def label_slopes(self, sequence: Contexts, labels: torch.Tensor, law: torch.Tensor, shares: Any) -> torch.Tensor:
+        self.asked.append(len(labels))
+        own = sequence.event_ids[0][:, None] == labels[None] + sequence.event_ids.min()  # (L, Y')
+        return own.double().expand(len(shares), -1, -1)
+
+
+@pytest.fixture
+def plain(workshop: Any) -> Any:
+    return workshop.response(40, lambda present: np.where(present[:, : len(LABELS)], 0.9, 0.1), LABELS)
+
+
+def explain(model: Any, labels: int, contexts: int) -> list[Any]:
+    record = {"sequence_id": "s", "events": EVENTS, "times": list(range(12)), "labels": list(LABELS[:labels])}
+    config = DiscoveryConfig(intervention=InterventionConfig(contexts=contexts))
+    return next(discover(model, from_records([record]), config))
+
+
+@pytest.mark.parametrize(("labels", "contexts"), [(1, 32), (1, 64), (4, 64), (5, 64), (8, 64), (8, 256)])
+def test_what_ranked_is_what_the_model_was_asked(plain: Any, labels: int, contexts: int) -> None:
+    """A fifth of the contexts pays for slopes at three passes a label, or a screen takes their place."""
+    model = Differentiable(plain, [])
+    found = explain(model, labels, contexts)
+    assert {item.ranked_by for item in found} == {"slopes" if model.asked else "screen"}
+    assert bool(model.asked) == (3 * labels < contexts // 5)
+    untested = [item for boundary in found for item in boundary.evidence if item.p_value is None]
+    assert bool(untested) == (not model.asked)  # a screen says something about every event, slopes about finalists
+
+
+def test_a_model_without_slopes_is_screened(plain: Any) -> None:
+    assert [item.ranked_by for item in explain(plain, 2, 64)] == ["screen", "screen"]
+
+
+def test_it_is_a_column_of_the_verdicts_and_null_where_nothing_was_ranked(plain: Any) -> None:
+    found = explain(plain, 2, 64)
+    assert boundary_table(found, "verdicts")["ranked_by"].to_pylist() == ["screen", "screen"]
+    record = {"sequence_id": "s", "events": EVENTS, "times": list(range(12)), "labels": list(LABELS[:1])}
+    nothing_to_test = DiscoveryConfig(excluded=tuple(EVENTS))
+    assert [item.ranked_by for item in next(discover(plain, from_records([record]), nothing_to_test))] == [None]
+
+
+def test_folders_from_before_the_column_read_as_unknown() -> None:
+    assert set(read_table(GOLDEN, "verdicts")["ranked_by"].to_pylist()) == {None}

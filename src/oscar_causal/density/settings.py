@@ -79,9 +79,9 @@ class TrainConfig:
     validation: float = 0.1
     """Share of subjects held out to choose, calibrate and judge the model."""
     evaluations: int = 10
-    """How often the held-out loss is looked at."""
+    """How often the held-out loss is looked at, at least; small data is looked at once in each pass over it."""
     patience: int = 4
-    """Stop after this many looks without improvement; the best weights are kept."""
+    """Stop after this many such looks' worth of steps without improvement; the best weights are kept."""
     checkpoint_seconds: float = 60.0
     """Time between checkpoints."""
     seed: int = 0

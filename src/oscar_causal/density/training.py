@@ -28,6 +28,8 @@ from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
+FEWEST_STEPS = 10
+"""Steps between two looks, at least."""
 SHORTLIST_RATE = 5e-3
 """Peak learning rate of the labels' own small networks, whatever the size of the large one."""
 OnStep = Callable[[int, int, dict[str, float]], None]
@@ -40,7 +42,7 @@ class _Run:
 
     step: int = 0
     best_loss: float = math.inf
-    looks_without_gain: int = 0
+    best_step: int = 0
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
     tokens: int = 0
@@ -75,7 +77,7 @@ class Trainer:
             objective.run_network = torch.compile(self.network, dynamic=False)
         wrapped, optimizer = self.accelerator.prepare(objective, optimizer)
         last_saved = time.monotonic()
-        every = max(1, self.config.steps // self.config.evaluations)
+        every = self._look_every()
         for step, batch, counts in self._steps():
             begun = time.monotonic()
             figures = self._update(wrapped, optimizer, step, batch, counts)
@@ -86,7 +88,7 @@ class Trainer:
                 figures |= self._look()
             if on_step is not None:
                 on_step(self.run.step, self.config.steps, figures | self._speed())
-            if self.run.looks_without_gain >= self.config.patience:
+            if self._gains_no_more():
                 break
             if self.folder is not None and time.monotonic() - last_saved > self.config.checkpoint_seconds:
                 self._save(optimizer)
@@ -174,6 +176,18 @@ class Trainer:
         sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
         return {"event_loss": float(sums[0]), "label_loss": float(sums[1])}
 
+    def _look_every(self) -> int:
+        """Steps between looks: as many looks as asked for, and at least one in each pass over the data.
+
+        On a few hundred sequences the best weights lie before the first of ten evenly spread looks.
+        """
+        one_pass = int((self.train.events.lengths + 1).sum()) // self.config.batch_tokens
+        return max(1, min(self.config.steps // self.config.evaluations, max(one_pass, FEWEST_STEPS)))
+
+    def _gains_no_more(self) -> bool:
+        wait = self.config.patience * max(1, self.config.steps // self.config.evaluations)
+        return math.isfinite(self.run.best_loss) and self.run.step - self.run.best_step >= wait
+
     def _stage(self, step: int) -> str:
         if self.config.scheme == "joint":
             return "joint"
@@ -194,10 +208,8 @@ class Trainer:
             return {}
         loss = self._agreed(held_out_label_loss(self.network, self.validation))
         if loss < self.run.best_loss:
-            self.run.best_loss, self.run.looks_without_gain = loss, 0
+            self.run.best_loss, self.run.best_step = loss, self.run.step
             self.run.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
-        else:
-            self.run.looks_without_gain += 1
         self.run.history.append({"step": self.run.step, "held_out_label_loss": loss})
         return {"held_out_label_loss": loss}
 

@@ -23,7 +23,7 @@ class UsageError(OscarError):
     >>> from oscar_causal import InterventionConfig
     >>> InterventionConfig(alpha=3)
     Traceback (most recent call last):
-    oscar_causal.errors.UsageError: alpha: expected between 0 and 1, got 3
+    oscar_causal.errors.UsageError: alpha: expected 0.0005 up to 1 (smaller ones cannot be told), got 3
     """
 
     exit_code = 2

@@ -62,7 +62,7 @@ def test_other_replacements(discover: Callable[..., Any], tmp_path: Path, replac
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--alpha", "0"), "alpha: expected between 0 and 1, got 0.0"),
+        (("--alpha", "0"), "alpha: expected 0.0005 up to 1 (smaller ones cannot be told), got 0.0"),
         (("--alpha", "nan"), "alpha"),
         (("--alpha", "five"), "--alpha"),
         (("--delta", "1.5"), "delta"),

@@ -17,7 +17,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Folder for the fleet, the model and the results.")] = Path("oscar-demo"),
     seed: Annotated[int, typer.Option(help="Decides the fleet, the weights and the contexts.")] = 0,
     sequences: Annotated[int, typer.Option(help="Sequences of the fleet.")] = 16000,
-    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 900,
+    steps: Annotated[int, typer.Option(help="Optimiser steps.")] = 500,
     contexts: Annotated[int, typer.Option(help="Most contexts for one sequence (N).")] = 96,
     explain: Annotated[int, typer.Option(help="Held-out sequences to explain.")] = 250,
     force: Force = False,

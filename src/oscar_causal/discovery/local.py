@@ -85,7 +85,8 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     try:
         if on_begin is not None:
             on_begin(run)
-        shards = [chosen[begin : begin + SHARD_SEQUENCES] for begin in range(0, len(chosen), SHARD_SEQUENCES)]
+        size = shard_size(len(chosen))
+        shards = [chosen[begin : begin + size] for begin in range(0, len(chosen), size)]
         mine = range(ranks.rank, len(shards), ranks.world)
         waiting = [(k, shards[k]) for k in mine if not writer.done(k)]
         total = sum(len(shards[k]) for k in mine)
@@ -105,6 +106,15 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
         writer.discard()
         raise
     return run
+
+
+def shard_size(sequences: int) -> int:
+    """Sequences of a shard: fewer where there are few, so that several processes have work and progress is seen.
+
+    >>> shard_size(100_000), shard_size(240), shard_size(3)
+    (256, 15, 8)
+    """
+    return min(SHARD_SEQUENCES, max(8, math.ceil(sequences / 16)))
 
 
 def _check_engine(engine: str, workers: int | None, device: str) -> None:

@@ -17,16 +17,18 @@ from typing import Any, Literal
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch.nn.attention import varlen
 
 from oscar_causal.density.shortlist import Past, Shortlist
 from oscar_causal.errors import UsageError
 
-_CAUSAL: dict[str, Any] = (
-    {"window_size": (-1, 0)}
-    if "window_size" in inspect.signature(varlen.varlen_attn).parameters
-    else {"is_causal": True}  # torch 2.11
-)
+if torch.cuda.is_available():  # it takes a second to import, and only CUDA has it
+    from torch.nn.attention import varlen
+
+    _CAUSAL: dict[str, Any] = (
+        {"window_size": (-1, 0)}
+        if "window_size" in inspect.signature(varlen.varlen_attn).parameters
+        else {"is_causal": True}  # torch 2.11
+    )
 ROW_MULTIPLE = 64
 """Vocabulary tables are padded to a multiple of this many rows: matrix units want it."""
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from scipy import stats
+from scipy.special import stdtr, stdtrit
 
 from oscar_causal.discovery.evidence import FOLDS, GROUPS, ONE
 from oscar_causal.discovery.significance import benjamini_hochberg
@@ -93,13 +93,13 @@ class GroupedMean:
         """Of the null |mean| <= delta, at its least favourable point; 1 with fewer than two groups."""
         freedom = np.maximum(self.groups - 1, 1)
         size, se = np.abs(self.mean), np.maximum(self.se, 1e-12)
-        p = stats.t.sf((size - delta) / se, freedom) + stats.t.sf((size + delta) / se, freedom)
+        p = stdtr(freedom, (delta - size) / se) + stdtr(freedom, -(size + delta) / se)
         values: Float64 = np.where(self.groups > 1, np.minimum(p, 1.0), 1.0)
         return values
 
     def interval(self, level: float) -> tuple[Float64, Float64]:
         """Confidence interval inside -1 .. 1; all of it with fewer than two groups."""
-        wide = stats.t.isf((1 - level) / 2, np.maximum(self.groups - 1, 1)) * self.se
+        wide = stdtrit(np.maximum(self.groups - 1, 1), (1 + level) / 2) * self.se
         known = self.groups > 1
         return np.where(known, np.maximum(self.mean - wide, -1), -1.0), np.where(
             known, np.minimum(self.mean + wide, 1), 1.0
@@ -147,7 +147,7 @@ def spread(sums: PairSums) -> tuple[Float64, Float64, Float64]:
     centre = np.where(used, without[0], 0).sum(1) / np.maximum(groups, 1)
     deviation = np.where(used, (without[0] - centre[:, None]) ** 2, 0).sum(1)
     error = np.sqrt(deviation * (groups - 1) / np.maximum(groups, 1))
-    low = whole[0] - stats.t.isf(0.05, np.maximum(groups - 1, 1)) * error
+    low = whole[0] - stdtrit(np.maximum(groups - 1, 1), 0.95) * error
     known = groups > 2
     share = np.divide(np.maximum(whole[0], 0), whole[1], out=np.zeros_like(whole[1]), where=whole[1] > 0)
     return (

@@ -12,6 +12,7 @@ from scipy.stats.contingency import expected_freq
 from oscar_causal.data.batches import Encoded, encode
 from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import PAD_ID, SPECIAL_IDS, START_ID, build_vocabulary
+from oscar_causal.density import shortlist
 from oscar_causal.density.shortlist import Past, Shortlist, past_in_rows, past_in_run, shortlists
 
 TYPES, LABELS = 9, 4
@@ -125,6 +126,14 @@ def test_lists_are_ordered_by_how_far_counts_stray_from_chance() -> None:
             straying.append(abs(table[0, 0] - expected) / math.sqrt(max(expected * (1 - x.mean()), 0.05)))
         wanted = SPECIAL_IDS + np.argsort(-np.array(straying), kind="stable")[:4]
         assert lists[label].tolist() == wanted.tolist()
+
+
+def test_blocks_of_sequences_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    encoded = labelled_fleet(np.random.default_rng(3), 300)
+    events = int(encoded.events.ids.max()) + 1
+    whole = shortlists(encoded, events, 3, 8)
+    monkeypatch.setattr(shortlist, "BLOCK", 37)
+    assert shortlists(encoded, events, 3, 8).tolist() == whole.tolist()
 
 
 def test_lists_never_hold_special_ids_and_fit_small_vocabularies() -> None:

@@ -26,6 +26,8 @@ ORDERED = 12
 """Types at the head of a list whose order is looked at."""
 UNITS = 16
 """Hidden units of a label's own network."""
+BLOCK = 1 << 16
+"""Sequences that are counted at a time."""
 LEAST_EXPECTED = 0.05
 """Fewer chance meetings of a type and a label count as this many."""
 
@@ -108,14 +110,19 @@ def shortlists(encoded: Encoded, events: int, labels: int, size: int) -> Int64:
     Counted once a sequence; straying is (meetings - expected) / sqrt(variance of the expected), of either sign.
     """
     labelled = np.flatnonzero(encoded.labelled)
-    present, targets = _presence(encoded.events, labelled, events), _presence(encoded.labels, labelled, labels)
-    seen = np.asarray(present.sum(0), np.float64).ravel()  # (V,)
     total = max(1, len(labelled))
-    meetings = (present.T @ targets).tocsc()
+    seen, positives = np.zeros(events), np.zeros(labels)
+    meetings = sp.csc_matrix((events, labels))
+    for begin in range(0, len(labelled), BLOCK):
+        rows = labelled[begin : begin + BLOCK]
+        present, targets = _presence(encoded.events, rows, events), _presence(encoded.labels, rows, labels)
+        seen += np.asarray(present.sum(0), np.float64).ravel()
+        positives += np.asarray(targets.sum(0), np.float64).ravel()
+        meetings = meetings + (present.T @ targets).tocsc()
     lists = np.empty((labels, min(size, events - SPECIAL_IDS)), np.int64)
     for label in range(labels):
-        expected = seen * (targets.indptr[label + 1] - targets.indptr[label]) / total
-        met = np.asarray(meetings[:, [label]].todense(), np.float64).ravel()
+        expected = seen * positives[label] / total
+        met = meetings[:, [label]].toarray().ravel()
         spread = np.sqrt(np.maximum(expected * (1 - seen / total), LEAST_EXPECTED))
         straying = np.abs(met - expected) / spread
         straying[:SPECIAL_IDS] = -1.0
@@ -123,11 +130,11 @@ def shortlists(encoded: Encoded, events: int, labels: int, size: int) -> Int64:
     return lists
 
 
-def _presence(lists: Ragged, rows: Int64, columns: int) -> sp.csc_matrix:
+def _presence(lists: Ragged, rows: Int64, columns: int) -> sp.csr_matrix:
     """(sequences, columns): 1 where an id occurs in a sequence."""
     chosen = lists.take(rows)
     shape = (len(rows), columns)
-    counts = sp.csr_matrix((np.ones(len(chosen.ids), np.float32), chosen.ids, chosen.offsets), shape=shape)
+    counts = sp.csr_matrix((np.ones(len(chosen.ids)), chosen.ids, chosen.offsets), shape=shape)
     counts.sum_duplicates()
     counts.data[:] = 1.0
-    return counts.tocsc()
+    return counts

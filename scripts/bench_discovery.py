@@ -33,9 +33,11 @@ from oscar_causal.density.fitting import train
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
+from oscar_causal.discovery.finalists import rank
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.subject import prepare, respond
 from oscar_causal.score.matching import match, summarise, truth_of
 
 K_GRID = (0.5, 1.0, 1.5, 2.0, 2.75, 3.5, 5.0)
@@ -70,6 +72,8 @@ def explain(task: tuple[str, int, np.ndarray]) -> list[Any]:
                 ]
                 rows.append(((item.sequence_id, item.label), tested))
         return rows
+    if kind == "ranking":
+        return [row for index in indices for row in ranked(model, encoded, data, int(index), budget=size)]
     config = prefix.PrefixConfig(context=size, contexts=64)
     rows = []
     for index in indices:
@@ -92,6 +96,37 @@ def explain(task: tuple[str, int, np.ndarray]) -> list[Any]:
                 events = frozenset(e.event for e in found if e.verdict == "cause")
                 rows.append(((sequence_id, model.vocabulary.labels[int(label)]), k, events))
     return rows
+
+
+def ranked(model: Any, encoded: Any, data: Any, index: int, *, budget: int) -> list[Any]:
+    """The guessed boundary of each label after a ranking worth `budget` passes, and the passes; no test is made."""
+    labels = np.sort(encoded.labels[index]).astype(np.int64)
+    if not len(labels):
+        return []
+    sequence, sequence_id = sequence_contexts(encoded, index), data.sequence_ids[index].as_py()
+    subject = prepare(model, sequence, sequence_id=sequence_id, seed=0, shuffle=True)
+    reference = respond(model, subject, np.zeros((1, len(subject.types)), bool), labels, "reference")[0]
+    ranking = rank(model, subject, labels, reference, budget=budget, screen_rate=0.15)
+    names = np.array([model.vocabulary.name(int(t)) for t in subject.types])
+    return [
+        ((sequence_id, model.vocabulary.labels[int(y)]), ranking.spent + 1, frozenset(names[order[: round(size)]]))
+        for y, order, size in zip(labels, ranking.orders, ranking.sizes, strict=True)
+    ]
+
+
+def measure_ranking(pool: Any, budget: int, test: np.ndarray, truth: Any) -> dict[str, Any]:
+    """Boundaries guessed by the ranking alone: nothing is chosen on validation sequences."""
+    rows, seconds = run_tasks(pool, "ranking", budget, test)
+    found = {pair: events for pair, _, events in rows}
+    spent = {pair[0]: passes for pair, passes, _ in rows}
+    return {
+        "contexts": budget,
+        "passes_spent": float(np.mean(list(spent.values()))),
+        "most_passes_spent": max(spent.values()),
+        "seconds": seconds,
+        "scores": scored(found, truth),
+        "by_causes": by_causes(found, truth["why"]),
+    }
 
 
 def run_tasks(pool: ProcessPoolExecutor, kind: str, size: int, indices: np.ndarray) -> tuple[list[Any], float]:
@@ -245,6 +280,7 @@ def main() -> None:
                 for size in (int(text) for text in args.contexts.split(",")):
                     report[f"intervention_{size}"] = measure_intervention(pool, size, validation, test, truth)
                     print_method(f"intervention_{size}", report[f"intervention_{size}"])
+                report["ranking_16"] = measure_ranking(pool, 16, test, truth)
                 report["prefix"] = measure_prefix(pool, validation, test, truth)
         training = json.loads((Path(model) / "training.json").read_text())
     clock["discovered"] = time.time()
@@ -285,7 +321,7 @@ def print_summary(result: dict[str, Any]) -> None:
 
 def print_method(name: str, part: dict[str, Any]) -> None:
     why = part["scores"]["why"]
-    chosen = {key: part[key] for key in ("c", "k", "alpha", "delta", "finalist_recall") if key in part}
+    chosen = {key: part[key] for key in ("c", "k", "alpha", "delta", "finalist_recall", "passes_spent") if key in part}
     sample = why["sample"]
     print(
         f"{name:18s} F1 {100 * sample['f1_of_means']:.1f} (P {100 * sample['precision']:.1f} "

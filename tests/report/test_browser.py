@@ -81,10 +81,11 @@ def test_every_view_opens(visit: Visit, found: list[Boundary]) -> None:
     assert page.locator(".rows button").count() == 30
     for view, title in (("labels", "Labels"), ("fleet", "Fleet graph"), ("about", "About this page")):
         page.click(f"a[data-page={view}]")
+        page.locator("main h2", has_text=title).wait_for()  # drawn when the address has changed, a moment later
         assert page.locator("main h2").inner_text() == title
         assert page.locator(f"a[data-page={view}]").get_attribute("aria-current") == "page"
     page.go_back()
-    assert page.locator("main h2").inner_text() == "Fleet graph"
+    page.locator("main h2", has_text="Fleet graph").wait_for()
 
 
 def test_hostile_names_are_text(visit: Visit, found: list[Boundary]) -> None:

@@ -35,5 +35,6 @@ def paired_cmi(kept: Float64, removed: Float64) -> float:
     `kept` and `removed` are P(Y | Z, X) of the same contexts. H(mean of the two) - mean of the entropies; between 0 and
     log 2. Identified because the coin, not the process, decides X.
     """
-    middle = bernoulli_entropy((kept + removed) / 2)
+    kept, removed = np.clip(kept, EPSILON, 1 - EPSILON), np.clip(removed, EPSILON, 1 - EPSILON)
+    middle = bernoulli_entropy((kept + removed) / 2)  # of what the entropies below are about: never less than zero
     return float(np.mean(middle - (bernoulli_entropy(kept) + bernoulli_entropy(removed)) / 2))

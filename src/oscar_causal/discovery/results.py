@@ -216,13 +216,11 @@ def read_table(folder: Path | str, name: str) -> pa.Table:
     if not (Path(folder) / name).is_dir():
         raise FolderError(f"{folder}: expected a results folder with {name}/, found none")
     schema = _TABLES[name]
-    parts = [
-        part.select([column for column in part.column_names if column in schema.names])
-        for part in _parts(Path(folder) / name)
-    ] + [schema.empty_table()]
+    read = _parts(Path(folder) / name)
     try:
-        return pa.concat_tables(parts, promote_options="default")
-    except pa.ArrowException as error:
+        parts = [part.select([column for column in part.column_names if column in schema.names]) for part in read]
+        return pa.concat_tables([*parts, schema.empty_table()], promote_options="default")
+    except (pa.ArrowException, UnicodeDecodeError) as error:  # a name may be damaged too
         reason = next(iter(str(error).splitlines()), "")
         raise FolderError(f"{Path(folder) / name}: expected the columns of a results folder: {reason}") from error
 

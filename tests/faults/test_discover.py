@@ -151,7 +151,7 @@ def test_two_runs_into_one_folder(faults: Any, world: Any, undisturbed: str, tmp
 
 
 def test_a_full_disk(faults: Any, world: Any, undisturbed: str, tmp_path: Path, mounted: Callable[[str], Path]) -> None:
-    place = mounted("size=256k")
+    place = mounted("size=512k")
     filler = place / "filler"
 
     def fill(done: int, _total: int) -> None:

@@ -119,7 +119,11 @@ def bench_variants(args: argparse.Namespace) -> dict[str, Any]:
         data = read_dataset(f"{folder}/fleet")
         for name, changes in variants.items():
             begun, log = time.time(), []
-            network = {key: changes[key] for key in changes if key in ("label_hidden", "bag_width", "label_layers")}
+            network = {
+                key: changes[key]
+                for key in changes
+                if key in ("label_hidden", "bag_width", "label_layers", "shortlist")
+            }
             settings = {key: value for key, value in changes.items() if key not in network}
             kept = dict(SIZES[args.preset])
             SIZES[args.preset].update(network)

@@ -166,6 +166,14 @@ def test_foreign_weights_are_told(copy: Path) -> None:
     refused(copy, "label_head.bias", "(2,)", "(7,)")
 
 
+@pytest.mark.parametrize("damage", [lambda ids: ids - 100, lambda ids: ids + 10**6, lambda ids: ids * torch.nan])
+def test_shortlists_of_events_that_are_not_there_are_told(copy: Path, damage: Callable[..., torch.Tensor]) -> None:
+    tensors = {name: part.clone() for name, part in load_file(copy / "model.safetensors").items()}
+    tensors["shortlist.types"] = damage(tensors["shortlist.types"])
+    save_file(tensors, copy / "model.safetensors")
+    refused(copy, "model.safetensors", "shortlist.types", "event ids")
+
+
 def test_a_dataset_is_no_model(fleet_folder: Path) -> None:
     refused(fleet_folder, "config.json: missing")
 

@@ -136,8 +136,8 @@ def load_weights(network: Network, path: Path) -> None:
         if name not in tensors or tensors[name].shape != tensor.shape:
             came = tuple(tensors[name].shape) if name in tensors else "nothing"
             raise FolderError(f"{path}: weight {name!r}: expected shape {tuple(tensor.shape)}, got {came}")
-    types = tensors.get("shortlist.types")
-    if types is not None and types.numel() and not 0 <= int(types.min()) <= int(types.max()) < network.config.events:
+    types = tensors["shortlist.types"] if "shortlist.types" in wanted else torch.zeros(1, dtype=torch.int64)
+    if types.dtype != torch.int64 or ((types < 0) | (types >= network.config.events)).any():
         raise FolderError(f"{path}: shortlist.types: expected event ids below {network.config.events}")
     network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in wanted.items()}, assign=True)
 

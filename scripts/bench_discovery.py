@@ -14,8 +14,10 @@ import platform
 import subprocess
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -271,43 +273,42 @@ def main() -> None:
         select_sequences(fleet, small, Selection(ids=ids))
         chosen = read_dataset(small).index_of(ids)
         print("explaining", len(ids), "sequences after", round(time.time() - clock["begun"]), "s", flush=True)
-        report: dict[str, Any] = {}
+        training = json.loads((Path(model) / "training.json").read_text())
+        presence = {pair: frozenset(events) for pair, events in truth["rule_present"].items()}
+        result = {
+            "arguments": vars(args),
+            "machine": torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} CPU",
+            "torch": torch.__version__,
+            "commit": args.commit or commit(),
+            "fleet": {"bayes": info["bayes"], "presence_oracle": info["presence_oracle"]},
+            "labels": quality["labels"],
+            "training": {key: training[key] for key in ("steps", "tokens", "tokens_per_s", "seconds")},
+            "log": log,
+            "validation_sequences": len(validation),
+            "test_sequences": len(test),
+            "presence_of_rule_on_test": scored(presence, truth)["why"]["sample"],
+            "seconds": {"make": clock["made"] - clock["begun"], "train_and_check": clock["trained"] - clock["made"]},
+            "methods": {},
+        }
+        out = Path(args.out)
+        out.mkdir(parents=True, exist_ok=True)
+        path = out / f"discovery-{args.fleet}-{args.preset}-seed{args.seed}.json"
         with one_thread_children():
             pool = ProcessPoolExecutor(
                 args.workers, get_context("spawn"), initializer=load, initargs=(model, small, chosen, device)
             )
             with pool:
-                for size in (int(text) for text in args.contexts.split(",")):
-                    report[f"intervention_{size}"] = measure_intervention(pool, size, validation, test, truth)
-                    print_method(f"intervention_{size}", report[f"intervention_{size}"])
-                report["ranking_16"] = measure_ranking(pool, 16, test, truth)
-                report["prefix"] = measure_prefix(pool, validation, test, truth)
-        training = json.loads((Path(model) / "training.json").read_text())
-    clock["discovered"] = time.time()
-    presence = {pair: frozenset(events) for pair, events in truth["rule_present"].items()}
-    result = {
-        "arguments": vars(args),
-        "machine": torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} CPU",
-        "torch": torch.__version__,
-        "commit": args.commit or commit(),
-        "fleet": {"bayes": info["bayes"], "presence_oracle": info["presence_oracle"]},
-        "labels": quality["labels"],
-        "training": {key: training[key] for key in ("steps", "tokens", "tokens_per_s", "seconds")},
-        "log": log,
-        "validation_sequences": len(validation),
-        "test_sequences": len(test),
-        "presence_of_rule_on_test": scored(presence, truth)["why"]["sample"],
-        "seconds": {
-            "make": clock["made"] - clock["begun"],
-            "train_and_check": clock["trained"] - clock["made"],
-            "discover": clock["discovered"] - clock["trained"],
-        },
-        "methods": report,
-    }
-    out = Path(args.out)
-    out.mkdir(parents=True, exist_ok=True)
-    name = f"discovery-{args.fleet}-{args.preset}-seed{args.seed}.json"
-    (out / name).write_text(json.dumps(result, indent=1) + "\n")
+                sizes = [int(text) for text in args.contexts.split(",")]
+                parts: dict[str, Callable[[], dict[str, Any]]] = {
+                    f"intervention_{n}": partial(measure_intervention, pool, n, validation, test, truth) for n in sizes
+                }
+                parts["ranking_16"] = partial(measure_ranking, pool, 16, test, truth)
+                parts["prefix"] = partial(measure_prefix, pool, validation, test, truth)
+                for name, measured in parts.items():
+                    result["methods"][name] = measured()
+                    result["seconds"]["discover"] = time.time() - clock["trained"]
+                    path.write_text(json.dumps(result, indent=1) + "\n")  # whatever comes after may be cut short
+                    print_method(name, result["methods"][name])
     print_summary(result)
 
 

@@ -1,31 +1,33 @@
 """Does the fleet help one sequence? Presence, classical boundaries, interventions, rules and `fused` compared.
 
     python scripts/bench_fleet.py --fleet decoy --work demo-fleet --off-map       # two cores, about 20 minutes
-    python scripts/bench_fleet.py --fleet temporal --sequences 200000 --preset base --steps 2000 --pool 2000 \
-        --test 2500 --looks 4 --workers 14 --off-map --out results                          # one GPU, below 10 minutes
+    python scripts/bench_fleet.py --fleet temporal --work W --pool 1000 --test 9000 --looks 4 --workers 14 --off-map
 
-Cars are split: Tf_x, Tf_y and the classical methods learn from the same training cars; pool, validation and test are
-others, unseen. All settings are the defaults; validation chooses a threshold for one row and for the unseen route.
-`--off-map` takes every sequence in which the last route of a label fired out of the pool and the classical data (not
-out of Tf_y) and judges pairs in which it fired. Test sequences are explained block by block, figures written after
-each.
+The second line takes fleet and model that `bench_discovery.py --fleet temporal --work W` made, on a GPU, and is to be
+told the same --sequences, --preset and --seed. Cars are split: Tf_x, Tf_y and the classical methods learn from the same
+training cars; pool, validation and test are others, unseen. All settings are the defaults; validation chooses a
+threshold for one row and for the unseen route. `--off-map` takes every sequence in which the last route of a label
+fired out of the pool and the classical data (not out of Tf_y) and judges pairs in which it fired.
+
+Every sequence meets the model once: its one-shot evidence with N contexts serves all rows (`fleet_workers`), `fused`
+adds 20 contexts for close looks. Test sequences are explained block by block, figures written after each.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from functools import cached_property
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import fleet_making
+import fleet_workers
 import numpy as np
-import pyarrow as pa
 import torch
 from fleet_figures import (
     Method,
@@ -39,9 +41,11 @@ from fleet_figures import (
     unseen_route,
 )
 from fleet_making import Run, fleet_and_model
+from fleet_truth import Lost, causes_of, last_routes, true_rules, where_present
+from fleet_workers import ALONE, Judged, Task, own_of, tables
 
-from oscar_causal.data.folders import read_json, write_json
-from oscar_causal.data.rules import Or, Rule, event_names, parse, positive_names, read_rules
+from oscar_causal.data.folders import write_json
+from oscar_causal.data.rules import Rule, parse, positive_names
 from oscar_causal.data.select import Selection, select_sequences
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.subjects import pack_subjects, subject_hashes
@@ -55,50 +59,19 @@ from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect, merge
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label, fit_prior
 from oscar_causal.discovery.fused import FusedConfig
-from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.local import one_thread_children
-from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.prior_files import read_prior, write_prior
 from oscar_causal.discovery.reading import count_patterns, not_counted
-from oscar_causal.discovery.results import EVIDENCE_SCHEMA, VERDICT_SCHEMA
 from oscar_causal.graph.assembling import classical_of
-from oscar_causal.graph.calibration import calibrate, choose_sequences
+from oscar_causal.graph.calibration import choose_sequences
 from oscar_causal.graph.population import boundaries as fleet_boundaries
 from oscar_causal.graph.population_folder import candidates_by_label
-from oscar_causal.graph.rule_recovery import recover_rules
-from oscar_causal.score.matching import Sets, why_roles
+from oscar_causal.score.matching import Sets
 
-CHUNK, BLOCK = 20, 500
+CHUNK, BLOCK = 60, 1500
 """Sequences of one task, and of one block of the test."""
 DRAWS = 1000
-Lost = dict[str, frozenset[str]]
-_state: dict[str, Any] = {}
-
-
-def load(model: str, scratch: str, device: str, contexts: int) -> None:
-    torch.set_num_threads(1)
-    torch.set_float32_matmul_precision("high")
-    data = read_dataset(f"{scratch}/part")
-    _state.update(models=load_models(model, device=device), data=data, contexts=contexts, scratch=scratch)
-
-
-def work(task: tuple[str, str | None, list[str]]) -> Any:
-    """One chunk: explained pairs of sequences, the statistics of close looks at them, or the rules of labels."""
-    kind, population, chunk = task
-    models, data = _state["models"], _state["data"]
-    if kind == "rules":
-        if "mined" not in _state:
-            _state["mined"] = read_dataset(f"{_state['scratch']}/mined")
-        candidates = read_json(Path(str(population)) / "candidates.json")
-        return recover_rules(models.models[0], _state["mined"], {label: candidates[label] for label in chunk})
-    settings = InterventionConfig(contexts=_state["contexts"])
-    if kind == "looks":
-        return calibrate(models, data, chunk, read_prior(str(population)), (settings, FusedConfig()))
-    config = DiscoveryConfig(intervention=settings)
-    if kind == "fused":
-        config = replace(config, estimator="fused", fused=FusedConfig(population=population))
-    found = discover(models.models[0], data, config, indices=data.index_of(chunk))
-    return [item for boundaries in found for item in boundaries]
+ON, OFF = "population", "population-off-map"
 
 
 @dataclass(frozen=True)
@@ -137,15 +110,31 @@ class Bench:
     workers: ProcessPoolExecutor
     pooled: list[Boundary] = field(default_factory=list)
 
-    def explain(self, kind: str, population: Path | None, ids: Sequence[str]) -> list[Any]:
-        """What the workers make of these sequences."""
-        place = None if population is None else str(population)
-        chunks = [list(ids[k : k + CHUNK]) for k in range(0, len(ids), CHUNK)]
-        return list(self.workers.map(work, [(kind, place, chunk) for chunk in chunks]))
+    @cached_property
+    def lost(self) -> Lost:
+        """What the last routes alone have."""
+        return last_routes(self.rules)
 
-    def boundaries(self, kind: str, population: Path | None, ids: Sequence[str]) -> list[Boundary]:
-        """The explained pairs of these sequences."""
-        return [item for part in self.explain(kind, population, ids) for item in part]
+    @cached_property
+    def fired(self) -> frozenset[str]:
+        """The sequences, training ones included, in which a last route fired."""
+        return frozenset(s for (s, label), events in self.truth.items() if events & self.lost.get(label, frozenset()))
+
+    @property
+    def fired_here(self) -> frozenset[str]:
+        """Those that are judged off the map."""
+        return self.fired if self.run.args.off_map else frozenset()
+
+    @property
+    def chunk(self) -> int:
+        """Sequences of one task: enough for launches that are full, few enough for all workers."""
+        return CHUNK if torch.cuda.is_available() else CHUNK // 3
+
+    def explain(self, ids: Sequence[str], *populations: str) -> Judged:
+        """What the workers make of these sequences: alone, and with each population."""
+        chunks = [tuple(ids[k : k + self.chunk]) for k in range(0, len(ids), self.chunk)]
+        parts = list(self.workers.map(fleet_workers.explain, [Task(chunk, populations) for chunk in chunks]))
+        return {name: [b for part in parts for b in part[name]] for name in (ALONE, *populations)}
 
     def classical(self, kinds: tuple[Any, ...], without: frozenset[str]) -> tuple[list[Any], Classical]:
         """IAMB on the training cars, sequences in `without` left out."""
@@ -155,23 +144,26 @@ class Bench:
         learnt = learn_boundaries(data, config, workers=self.run.args.workers)
         return learnt, classical_of("iamb", learnt, pack_subjects(data.subject_ids))
 
-    def population(self, name: str, classical: Classical, without: frozenset[str]) -> Path:
+    def population(self, name: str, classical: Classical, without: frozenset[str]) -> None:
         """The pool's evidence with close looks; its prior is written where `fused` finds it."""
-        verdicts, evidence = tables(item for item in self.pooled if item.sequence_id not in without)
+        pool = [item for item in self.pooled if item.sequence_id not in without]
+        verdicts, evidence = tables(pool)
         pooled = merge([collect(verdicts, evidence, Whereabouts.of(self.part)), self.patterns(classical, without)])
         folder = self.scratch / name
         folder.mkdir()
         write_prior(folder, fit_prior(pooled, classical))
         chosen = choose_sequences(verdicts, self.run.args.looks)
         self.run.say("looking closely at", len(chosen), "sequences")
-        whole = merge([pooled, *self.explain("looks", folder, chosen)])
+        own, ids = own_of(pool), list(chosen)
+        parts = [ids[k : k + self.chunk] for k in range(0, len(ids), self.chunk)]
+        tasks = [(name, {i: chosen[i] for i in part}, {i: own[i] for i in part}) for part in parts]
+        whole = merge([pooled, *self.workers.map(fleet_workers.look, tasks)])
         write_prior(folder, fit_prior(whole, classical))
         if self.run.args.rules and not without:
             rules = self.recover_rules(folder, whole)
             news = not_counted(whole.patterns, features_by_label(classical, rules))
             counted = count_patterns(self.training, news)
             write_prior(folder, fit_prior(merge([whole, counted]), classical, rules))
-        return folder
 
     def patterns(self, classical: Classical, without: frozenset[str]) -> FleetEvidence:
         """What observed labels of the training cars say of the boundaries."""
@@ -186,13 +178,14 @@ class Bench:
         table = fleet_boundaries(evidence, rates=lambda label, event: prior.rate(label, event, 0))
         candidates = candidates_by_label(table, prior)
         write_json(folder / "candidates.json", candidates)
-        chunks = [[label] for label in candidates]
-        found = [p for part in self.workers.map(work, [("rules", str(folder), part) for part in chunks]) for p in part]
+        tasks = [Task((label,), (folder.name,)) for label in candidates]
+        found = [proposal for part in self.workers.map(fleet_workers.recover, tasks) for proposal in part]
         rules = {item.label: item.rule for item in found if item.status == "proposed" and item.rule is not None}
         write_json(folder / "rules.json", rules)
         self.run.say(len(rules), "rules of", len(candidates), "labels")
         return {label: parse(text) for label, text in rules.items()}
 
+    @cached_property
     def pooled_causes(self) -> dict[str, set[str]]:
         """Label -> what the pool's interventions find on average."""
         pooled = collect(*tables(self.pooled), Whereabouts.of(self.part))
@@ -203,131 +196,113 @@ class Bench:
         return causes
 
 
-def tables(items: Iterable[Boundary]) -> tuple[pa.Table, pa.Table]:
-    listed = list(items)
-    verdicts = [{name: _plain(getattr(b, name)) for name in VERDICT_SCHEMA.names} for b in listed]
-    evidence = [
-        {"sequence_id": b.sequence_id, "label": b.label}
-        | {name: _plain(getattr(e, name)) for name in EVIDENCE_SCHEMA.names if hasattr(e, name)}
-        for b in listed
-        for e in b.evidence
-    ]
-    return pa.Table.from_pylist(verdicts, schema=VERDICT_SCHEMA), pa.Table.from_pylist(evidence, schema=EVIDENCE_SCHEMA)
+@dataclass
+class Found:
+    """What is known of the test sequences so far, and of the validation sequences."""
+
+    presence: list[Any]
+    order: list[Any]
+    order_off_map: list[Any]
+    positives: Mapping[str, int]
+    validation: Judged
+    test: Judged
+    alpha: float
 
 
-def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def causes_of(data: Dataset) -> Sets:
-    """Every (sequence, label) of the fleet that has causes, with them."""
-    ids = data.sequence_ids.to_pylist()
-    roles = why_roles(data, [(ids[k], label) for k in range(len(data)) for label in data.labels_of(k)]) or {}
-    causes = {pair: frozenset(e for e, (role, _) in told.items() if role == "cause") for pair, told in roles.items()}
-    return {pair: events for pair, events in causes.items() if events}
-
-
-def true_rules(folder: Path) -> dict[str, list[Rule]]:
-    """Every rule of each label, hidden and drifted ones included; graded labels by their causes."""
-    rules = {label: [item.rule] for label, item in read_rules(folder / "rules.json").items()}
-    for hidden in json.loads((folder / "dataset.json").read_text())["generator"]["hidden_rules"]:
-        rules.setdefault(hidden["label"], []).append(parse(hidden["rule"]))
-    return rules
-
-
-def last_routes(rules: dict[str, list[Rule]]) -> Lost:
-    """For labels with several routes: the events that only the last route has."""
-    lost = {}
-    for label, (rule, *_) in rules.items():
-        if isinstance(rule, Or):
-            known = {name for part in rule.items[:-1] for name in event_names(part)}
-            lost[label] = frozenset(event_names(rule.items[-1])) - known
-    return {label: events for label, events in lost.items() if events}
-
-
-def where_present(causes: dict[str, set[str]], data: Dataset) -> Sets:
-    return {
-        (data.sequence_ids[k].as_py(), label): frozenset(causes.get(label, set()) & set(data.events_of(k)))
-        for k in range(len(data))
-        for label in data.labels_of(k)
-    }
-
-
-def on_the_map(bench: Bench) -> None:
-    """Everything known to everybody: the main tables, after each block of test sequences."""
+def prepare(bench: Bench) -> Found:
+    """Boundaries, pool and populations, on the map and off it; then validation."""
     run, args = bench.run, bench.run.args
     presence, plain = bench.classical(("presence",), frozenset())
     run.say("boundaries by presence")
     order, ordered = bench.classical(("presence", "counts", "order"), frozenset())
+    run.say("boundaries with counts and order")
     classical = best_classical([plain, ordered], [bench.training])
     run.done("classical")
-    bench.pooled += bench.boundaries("intervention", None, bench.split.pool)
+    bench.pooled += bench.explain(bench.split.pool)[ALONE]
     run.done("pool", pool_pairs=len(bench.pooled))
-    population = bench.population("population", classical, frozenset())
+    bench.population(ON, classical, frozenset())
     run.done("population")
-    on_average = bench.pooled_causes()
-    positive = {label: {n for rule in some for n in positive_names(rule)} for label, some in bench.rules.items()}
-    alpha = best_alpha(bench.boundaries("fused", population, bench.split.validation), bench.truth)
+    order_off_map: list[Any] = []
+    if args.off_map:
+        order_off_map, known = bench.classical(("presence", "counts", "order"), bench.fired)
+        bench.population(OFF, known, bench.fired)
+        run.done("population off map", left_out=len(bench.fired))
+    validation = judge(bench, bench.split.validation)
+    alpha = best_alpha(validation[ON], bench.truth)
     run.done("validation", alpha_from_validation=alpha)
-    alone: list[Boundary] = []
-    fused: list[Boundary] = []
-    for begin in range(0, len(bench.split.test), BLOCK):
-        ids = bench.split.test[begin : begin + BLOCK]
-        alone += bench.boundaries("intervention", None, ids)
-        fused += bench.boundaries("fused", population, ids)
-        tested = bench.part.take(bench.part.index_of(bench.split.test[: begin + BLOCK]))
-        methods = {
-            "presence oracle": Method(where_present(positive, tested)),
-            "iamb, where present": judged(read_per_sequence(presence, tested), "p_value"),
-            "iamb with counts and order": judged(read_per_sequence(order, tested), "p_value"),
-            f"intervention, N = {args.contexts}": judged(alone, "q_value"),
-            "pooled interventions, where present": Method(where_present(on_average, tested)),
-            "close look alone (response >= 0.5)": Method(_looked(fused)),
-            "fused": judged(fused, "posterior"),
-            f"fused, alpha = {alpha} from validation": at_alpha(fused, alpha),
-        }
-        if any(item.rule is not None for b in fused for item in b.evidence):
-            methods["recovered rule, evaluated here"] = Method(_by_rule(fused))
-        pairs = sorted(pair for pair in methods["fused"].found if pair in bench.truth)
-        parts = parts_of(pairs, bench.truth, methods["presence oracle"].found, classical.positives)
-        subjects = dict(zip(tested.sequence_ids.to_pylist(), tested.subject_ids.to_pylist(), strict=True))
-        last = run.late() or begin + BLOCK >= len(bench.split.test)
-        draws = DRAWS if last else 0
-        run.done(
-            f"test {len(tested)}",
-            tables=compare(methods, "fused", bench.truth, parts, subjects, draws=draws, seed=args.seed),
-            test_sequences=len(tested),
-            calibration=posterior_calibration(fused, bench.truth),
-        )
+    return Found(presence, order, order_off_map, classical.positives, validation, {}, alpha)
+
+
+def judge(bench: Bench, ids: Sequence[str]) -> Judged:
+    """These sequences on the map; those in which a last route fired also off it."""
+    parts = [bench.explain([s for s in ids if s not in bench.fired_here], ON)]
+    fired = [s for s in ids if s in bench.fired_here]
+    parts.append(bench.explain(fired, *((ON, OFF) if bench.run.args.off_map else (ON,))))
+    return {name: [b for part in parts for b in part.get(name, [])] for name in (ALONE, ON, OFF)}
+
+
+def test_all(bench: Bench, found: Found) -> None:
+    """The test sequences block by block: tables after each, with bounds after the last."""
+    run, ids = bench.run, bench.split.test
+    for begin in range(0, len(ids), BLOCK):
+        for name, items in judge(bench, ids[begin : begin + BLOCK]).items():
+            found.test.setdefault(name, []).extend(items)
+        done = min(begin + BLOCK, len(ids))
+        last = run.late() or done == len(ids)
+        figures = on_the_map(bench, found, ids[:done], DRAWS if last else 0)
+        if run.args.off_map and last:
+            figures |= off_the_map(bench, found)
+        run.done(f"test {done}", **figures)
         if last:
             break
 
 
-def off_the_map(bench: Bench) -> None:
-    """A route that pool and classical data have never seen: is it found where it fired?"""
-    run, lost = bench.run, last_routes(bench.rules)
-    fired = frozenset(s for (s, label), events in bench.truth.items() if events & lost.get(label, frozenset()))
-    order, classical = bench.classical(("presence", "counts", "order"), fired)
-    population = bench.population("population-off-map", classical, fired)
-    run.say("population without the last routes:", len(fired), "sequences left out")
-    validation, test = ([s for s in ids if s in fired] for ids in (bench.split.validation, bench.split.test))
-    fused: list[Boundary] = []
-    alone: list[Boundary] = []
-    for ids in (validation, test):
-        fused += bench.boundaries("fused", population, ids)
-        alone += bench.boundaries("intervention", None, ids)
-    asked = bench.part.take(bench.part.index_of([*validation, *test]))
+def on_the_map(bench: Bench, found: Found, ids: Sequence[str], draws: int) -> dict[str, Any]:
+    """Everything known to everybody: the main tables."""
+    args, alone, fused = bench.run.args, found.test[ALONE], found.test[ON]
+    tested = bench.part.take(bench.part.index_of(ids))
+    positive = {label: {n for rule in some for n in positive_names(rule)} for label, some in bench.rules.items()}
+    more = f"N = {args.contexts} + {FusedConfig().looks}"
     methods = {
-        "iamb with counts and order": judged(read_per_sequence(order, asked), "p_value"),
-        f"intervention, N = {run.args.contexts}": judged(alone, "q_value"),
-        "fused": judged(fused, "posterior"),
+        "presence oracle": Method(where_present(positive, tested)),
+        "iamb, where present": judged(read_per_sequence(found.presence, tested), "p_value"),
+        "iamb with counts and order": judged(read_per_sequence(found.order, tested), "p_value"),
+        f"intervention, N = {args.contexts}": judged(alone, "q_value"),
+        "pooled interventions, where present": Method(where_present(bench.pooled_causes, tested)),
+        "close look alone (response >= 0.5)": Method(_looked(fused)),
+        f"fused, {more}": judged(fused, "posterior"),
+        f"fused, alpha = {found.alpha} from validation": at_alpha(fused, found.alpha),
     }
-    pairs = [p for p in sorted(methods["fused"].found) if bench.truth.get(p, frozenset()) & lost.get(p[1], frozenset())]
-    known = frozenset(validation)
-    found = unseen_route(
+    if any(item.rule is not None for b in fused for item in b.evidence):
+        methods["recovered rule, evaluated here"] = Method(_by_rule(fused))
+    pairs = sorted(pair for pair in methods[f"fused, {more}"].found if pair in bench.truth)
+    parts = parts_of(pairs, bench.truth, methods["presence oracle"].found, found.positives)
+    subjects = dict(zip(tested.sequence_ids.to_pylist(), tested.subject_ids.to_pylist(), strict=True))
+    return {
+        "tables": compare(methods, f"fused, {more}", bench.truth, parts, subjects, draws=draws, seed=args.seed),
+        "test_sequences": len(tested),
+        "calibration": posterior_calibration(fused, bench.truth),
+    }
+
+
+def off_the_map(bench: Bench, found: Found) -> dict[str, Any]:
+    """A route that pool and classical data have never seen: is it found where it fired?"""
+    lost, known = bench.lost, frozenset(bench.split.validation)
+    alone, fused = ([*found.validation[name], *found.test[name]] for name in (ALONE, OFF))
+    asked = bench.part.take(bench.part.index_of(sorted({b.sequence_id for b in fused})))
+    methods = {
+        "iamb with counts and order": judged(read_per_sequence(found.order_off_map, asked), "p_value"),
+        f"intervention, N = {bench.run.args.contexts}": judged(
+            [*found.validation[ALONE], *found.test[ALONE]], "q_value"
+        ),
+        f"fused, N = {bench.run.args.contexts} + {FusedConfig().looks}": judged(fused, "posterior"),
+    }
+    every = sorted((b.sequence_id, b.label) for b in fused)
+    pairs = [pair for pair in every if bench.truth.get(pair, frozenset()) & lost.get(pair[1], frozenset())]
+    rows = unseen_route(
         methods, bench.truth, lost, [p for p in pairs if p[0] in known], [p for p in pairs if p[0] not in known]
     )
-    run.done("off map", unseen_route=found, calibration_off_map=posterior_calibration(fused, bench.truth))
+    return {"unseen_route": rows, "calibration_off_map": posterior_calibration(fused, bench.truth)}
 
 
 def _looked(items: Iterable[Boundary]) -> Sets:
@@ -372,14 +347,12 @@ def main() -> None:
         job = (str(model), str(scratch), device, args.contexts)
         with (
             one_thread_children(),
-            ProcessPoolExecutor(args.workers, get_context("spawn"), initializer=load, initargs=job) as workers,
+            ProcessPoolExecutor(
+                args.workers, get_context("spawn"), initializer=fleet_workers.load, initargs=job
+            ) as workers,
         ):
             bench = Bench(run, scratch, training, parts, part, true_rules(fleet), truth, workers)
-            on_the_map(bench)
-            if args.off_map and run.late():
-                run.say("late: off-map part left out")
-            elif args.off_map:
-                off_the_map(bench)
+            test_all(bench, prepare(bench))
     run.done("all", complete=True)
     show(run.result)
 

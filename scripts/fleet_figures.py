@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ LEAST_PAIRS = 10
 """Parts with fewer pairs get no row."""
 FDP = 0.1
 """World false discovery proportion at which the unseen route is looked for."""
-RARE = 100
+POSITIVES = (0, 100, 300, 1000)
+"""Labels are rare or not by their positives in the training set."""
 ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
 POSTERIOR_EDGES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)
 
@@ -75,14 +77,18 @@ def best_alpha(items: Sequence[Boundary], truth: Sets) -> float:
 def parts_of(pairs: Sequence[Pair], truth: Sets, oracle: Sets, positives: Mapping[str, int]) -> dict[str, list[Pair]]:
     """The pairs by what makes them hard. Decoys: events of the label's rules stand by that are no causes here."""
     decoy = {pair for pair in pairs if oracle.get(pair, frozenset()) - truth[pair]}
+    number = {pair: positives.get(pair[1], 0) for pair in pairs}
+    by_number = {
+        f"training positives {low}-{high - 1}": [pair for pair in pairs if low <= number[pair] < high]
+        for low, high in pairwise(POSITIVES)
+    }
     return {
         "all": list(pairs),
         "with decoys": [pair for pair in pairs if pair in decoy],
         "with decoys, several causes": [pair for pair in pairs if pair in decoy and len(truth[pair]) > 1],
         "several causes": [pair for pair in pairs if len(truth[pair]) > 1],
-        "training positives < 100": [pair for pair in pairs if positives.get(pair[1], 0) < RARE],
-        "training positives 100-999": [pair for pair in pairs if RARE <= positives.get(pair[1], 0) < 1000],
-        "training positives >= 1000": [pair for pair in pairs if positives.get(pair[1], 0) >= 1000],
+        **by_number,
+        f"training positives {POSITIVES[-1]} or more": [pair for pair in pairs if number[pair] >= POSITIVES[-1]],
     }
 
 

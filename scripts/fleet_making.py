@@ -43,6 +43,10 @@ SMALL_FLEETS: dict[str, dict[str, Any]] = {
 """The demo fleet made like `temporal` (routes, order, windows, counts, other routes standing by), and like `hard`."""
 
 
+MANY = 50_000
+"""Of more sequences a small share is enough to be held out."""
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """What every benchmark on a made fleet is told."""
     parser.add_argument("--fleet", default="decoy", help="decoy or rough (demo size), or a preset of `oscar synth`")
@@ -50,7 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sequences", type=int)
     parser.add_argument("--preset", default="tiny")
     parser.add_argument("--steps", type=int)
-    parser.add_argument("--held-out", type=float, default=0.2, help="share of cars that are not trained on")
+    parser.add_argument("--held-out", type=float, help="share of cars not trained on; as in bench_discovery.py")
     parser.add_argument("--set", dest="settings", default="{}", help="further training settings as JSON")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--until", type=float, default=540, help="begin nothing that can be left out after so many s")
@@ -104,24 +108,29 @@ def machine() -> str:
 
 
 def fleet_and_model(run: Run, folder: Path) -> tuple[Path, Path]:
-    """`fleet` and `model` in the folder, made unless they are there."""
+    """`fleet` and `model` in the folder, made unless they are there: those of `bench_discovery.py --work` serve too."""
     args, fleet, model = run.args, folder / "fleet", folder / "model"
     if not fleet.exists():
         write_fleet(_config(args), args.seed, fleet, workers=args.workers)
     info = json.loads((fleet / "dataset.json").read_text())
+    if info["generator"]["seed"] != args.seed:
+        raise SystemExit(f"{fleet}: expected a fleet of seed {args.seed}, found one of {info['generator']['seed']}")
     bayes = {name: info.get(name) for name in ("bayes", "presence_oracle")}
     run.done("fleet", fleet=bayes)
     if not model.exists():
-        changes = {"seed": args.seed, "validation": args.held_out, **json.loads(args.settings)}
+        data = read_dataset(fleet)
+        share = args.held_out or (0.03 if len(data) > MANY else 0.2)
+        changes = {"seed": args.seed, "validation": share, **json.loads(args.settings)}
         changes |= {"steps": args.steps} if args.steps else {}
 
         def on_step(step: int, total: int, figures: dict[str, float]) -> None:
             if "held_out_label_loss" in figures:
                 run.say(f"step {step} of {total}: held-out label loss {figures['held_out_label_loss']:.4f}")
 
-        train(read_dataset(fleet), model, preset_config(args.preset, **changes), on_step=on_step)
+        train(data, model, preset_config(args.preset, **changes), on_step=on_step)
     labels = json.loads((model / "quality.json").read_text())["labels"]
-    run.done("model", labels=labels)
+    training = json.loads((model / "training.json").read_text())
+    run.done("model", labels=labels, training={key: training[key] for key in ("steps", "tokens", "seconds")})
     run.say("label F1", {key: round(labels[key]["f1"], 3) for key in ("weighted", "macro", "micro")})
     return fleet, model
 

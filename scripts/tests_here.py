@@ -114,9 +114,10 @@ def run_file(file: str, options: list[str], until: float) -> dict[str, Any]:
     if seconds <= 0:
         return {"file": file, "late": True}
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}  # the tests are about CPUs
-    environment["PYTHONPATH"] = str(ROOT / "scripts")
+    places = [str(ROOT / "scripts"), os.environ.get("PYTHONPATH", "")]
     if find_spec("oscar_causal") is None:
-        environment["PYTHONPATH"] += f"{os.pathsep}{ROOT / 'src'}"
+        places.append(str(ROOT / "src"))
+    environment["PYTHONPATH"] = os.pathsep.join(filter(None, places))
     words = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "skip_missing", *options, file]
     try:
         ended = subprocess.run(

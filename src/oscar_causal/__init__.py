@@ -44,7 +44,7 @@ _PUBLIC = {
     "read_knowledge": "oscar_causal.discovery.knowledge",
     "Boundary": "oscar_causal.discovery.boundary",
     "EventEvidence": "oscar_causal.discovery.boundary",
-    "to_networkx": "oscar_causal.discovery.results",
+    "to_networkx": "oscar_causal.graph.boundary_graph",
     "to_pandas": "oscar_causal.report.frames",
     "explain_run": "oscar_causal.report.methods",
     "recover_rules": "oscar_causal.graph.rule_recovery",

@@ -24,7 +24,7 @@ def model_of(form: str = "shared", seed: int = 0) -> OscarModel:
     )  # type: ignore[arg-type]
     network = Network(config)
     assert network.shortlist is not None
-    for table in (network.label_head.weight, network.bag.events.weight, network.shortlist.direct):  # silent at birth
+    for table in (network.label_head.weight, network.bag.events.weight, network.shortlist.singles):  # quiet at birth
         torch.nn.init.normal_(table)
     vocabulary = Vocabulary(tuple(f"e{k}" for k in range(TYPES)), ("a", "b", "c", "d"))
     return OscarModel(network.eval().requires_grad_(False), vocabulary, (), 64, 1)
@@ -53,7 +53,9 @@ def test_slopes_are_finite_differences_of_the_faded_network(form: str, share: fl
         with torch.no_grad():
             tokens = model._tokens(sequence)
             _, hidden = network(tokens, Blend(faded, *means))
-            return network.label_logits(hidden[:, -1], Past(tokens.event_ids, 1 - faded), labels)[0]
+            return network.label_logits(
+                hidden[:, -1], Past(tokens.event_ids, tokens.gaps, tokens.elapsed, 1 - faded), labels
+            )[0]
 
     start = torch.full((1, LENGTH + 1), share)
     start[:, 0] = 0.0

@@ -171,7 +171,7 @@ def test_plausibility_is_the_mean_log_probability_of_an_event() -> None:
     model, ids = Chain(), [SPECIAL_IDS + k for k in range(6)]
     contexts = np.array([ids, [*ids[:2], 20, *ids[3:]], [9, *ids[1:]]])
     sequence = Contexts(torch.tensor([ids]), torch.arange(6).double(), torch.zeros(6, 0))
-    observed, strayed = plausibility(model, sequence, contexts)
+    observed, strayed = plausibility(model, sequence, torch.as_tensor(contexts))
     assert observed == pytest.approx(np.log(0.7), rel=1e-6)
     assert strayed == pytest.approx(np.mean([by_hand(list(row)) for row in contexts]), rel=1e-6)
 
@@ -181,8 +181,8 @@ def test_only_the_first_few_contexts_count_and_nothing_is_minus_infinity() -> No
     sequence = Contexts(torch.tensor([ids]), torch.arange(6).double(), torch.zeros(6, 0))
     impossible = np.array([[1] * 6])  # unknown events have no probability at all
     contexts = np.concatenate([np.repeat([ids], CONTEXTS, axis=0), impossible])
-    assert plausibility(model, sequence, contexts)[1] == pytest.approx(np.log(0.7), rel=1e-6)
-    assert plausibility(model, sequence, impossible)[1] == pytest.approx(-30)
+    assert plausibility(model, sequence, torch.as_tensor(contexts))[1] == pytest.approx(np.log(0.7), rel=1e-6)
+    assert plausibility(model, sequence, torch.as_tensor(impossible))[1] == pytest.approx(-30)
 
 
 @pytest.mark.parametrize("estimator", ["intervention", "prefix"])
@@ -198,14 +198,14 @@ def test_contexts_are_of_the_screening_kind(workshop: Any) -> None:
     model = workshop.response(40, lambda present: np.full((len(present), 1), 0.5))
     sequence = workshop.contexts([0, 1, 2, 3, 4, 5, 1, 7])
     subject = prepare(model, sequence, sequence_id="s", seed=0, shuffle=False, excluded=frozenset({SPECIAL_IDS + 5}))
-    ids, observed = screen_contexts(subject, 0.5), sequence.event_ids[0].numpy()
+    ids, observed = screen_contexts(subject, 0.5).numpy(), sequence.event_ids[0].numpy()
     assert ids.shape == (CONTEXTS, 8)
     replaced = ids != observed
     assert replaced.any()
     assert not replaced[:, 5].any()  # excluded
     assert (replaced[:, 1] == replaced[:, 6]).all()  # one type, all its occurrences
     assert not np.isin(ids[replaced], observed).any()
-    assert (screen_contexts(subject, 0.5) == ids).all()
+    assert (screen_contexts(subject, 0.5).numpy() == ids).all()
 
 
 def test_a_model_without_tf_x_has_no_plausibility(workshop: Any) -> None:

@@ -112,6 +112,9 @@ def test_sums_equal_plain_sums_over_the_rows(fleet: Dataset) -> None:
         assert totals["noise"] / ONE == pytest.approx(sum(row["se"] ** 2 for row in tested), abs=1e-7)
         assert totals["causes"] == sum(row["verdict"] == "cause" for row in mine)
     assert sum(got.labels["sequences"].to_pylist()) == len(came)
+    observed = verdicts["observed"].to_pylist()
+    assert sum(got.labels["unlabelled"].to_pylist()) == observed.count(None) > 0
+    assert sum(got.labels["absent"].to_pylist()) == observed.count(False) > 0
 
 
 def _totals(evidence: FleetEvidence, label: str, event: str) -> dict[str, int]:

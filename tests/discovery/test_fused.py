@@ -194,7 +194,8 @@ def test_controls_are_events_that_nothing_points_at(workshop: Any) -> None:
     seen = prepare(model, workshop.contexts(list(range(20))), sequence_id="s", seed=0, shuffle=False)
     names = [model.vocabulary.name(int(t)) for t in seen.types]
     likely = [[f"e{k}" for k in range(16)]]  # more than can be looked at
-    measured = fused.measure(model, seen, np.array([0]), names, likely, SETTINGS, controls=3)
+    own = fused.one_shot(model, seen, np.array([0]), names, SETTINGS)
+    measured = fused.measure(model, seen, np.array([0]), names, likely, own, looks=SETTINGS[1].looks, controls=3)
     tested = {e.event for e in measured.labels[0].evidence if e.p_value is not None}
     chosen = {names[int(t)] for t in measured.controls}
     assert 0 < len(chosen) <= 3
@@ -295,4 +296,4 @@ def test_settings_that_cannot_be_are_refused(workshop: Any) -> None:
     seen = prepare(model, workshop.contexts([1, 2, 3]), sequence_id="s", seed=0, shuffle=False)
     few = (InterventionConfig(contexts=20), FusedConfig(population="-"))
     with pytest.raises(UsageError, match="at least 36"):
-        fused.measure(model, seen, np.array([0]), ["e1", "e2", "e3"], [[]], few)
+        fused.one_shot(model, seen, np.array([0]), ["e1", "e2", "e3"], few)

@@ -103,3 +103,15 @@ def test_nothing_counted_is_no_reading() -> None:
     features = {"y": Features(())}
     assert readings_of(count_patterns(data, features).patterns, features) is None
     assert Readings(features, {}).read("y", EventIndex([0, 1], [0], None, {"A": 0}), 0) is None
+
+
+def test_boundaries_that_sources_share_are_counted_once() -> None:
+    data = from_records(
+        {"sequence_id": f"s{k}", "events": ["A", "B"][: 1 + k % 2], "times": [0.0, 1.0][: 1 + k % 2], "labels": ["y"]}
+        for k in range(20)
+    )
+    one, two = {"y": Features(("A",))}, {"y": Features(("A",)), "z": Features(("B",))}
+    other = {"y": Features(("A", "B"))}
+    assert count_patterns(data, one, two) == count_patterns(data, one)
+    both = count_patterns(data, one, other)
+    assert both == merge([count_patterns(data, one), count_patterns(data, other)])

@@ -24,7 +24,6 @@ from oscar_causal.discovery.results import (
     fingerprint,
     read_run,
     read_table,
-    to_networkx,
 )
 from oscar_causal.errors import FolderError, OscarError, UsageError
 
@@ -250,27 +249,3 @@ def test_a_full_disk_is_one_clear_error_and_the_run_can_go_on(tmp_path: Path, mo
     writer.discard()
     write(tmp_path / "r", 2, resume=True)
     assert read_table(tmp_path / "r", "verdicts").num_rows == 4
-
-
-def test_a_graph_has_an_edge_for_every_accepted_event(tmp_path: Path) -> None:
-    same_name = replace(FULL, sequence_id="s 3", label="A", evidence=(replace(CAUSE, verdict="inhibitor"), OPEN))
-    boundaries = [FULL, EMPTY, replace(FULL, sequence_id="s 2"), same_name]
-    writer = ResultsWriter(tmp_path / "r", RUN)
-    writer.write_shard(0, boundaries[:2])
-    writer.write_shard(1, boundaries[2:])
-    writer.finish()
-    for graph in (to_networkx(boundaries), to_networkx(tmp_path / "r"), to_networkx(iter(boundaries))):
-        assert dict(graph.nodes(data=True)) == {
-            (kind, name): {"kind": kind, "name": name}
-            for kind, name in [("label", "fault"), ("label", "é"), ("label", "A"), ("event", "A"), ("event", "B")]
-        }
-        edges = {
-            (source[1], target[1]): (e["sequences"], e["verdicts"], e["indicators"])
-            for source, target, e in graph.edges(data=True)
-        }
-        assert edges == {
-            ("A", "fault"): (["s 1", "s 2"], ["cause", "cause"], [0.7, 0.7]),
-            ("B", "fault"): (["s 1", "s 2"], ["inhibitor", "inhibitor"], [-0.3, -0.3]),
-            ("A", "A"): (["s 3"], ["inhibitor"], [0.7]),
-        }
-    assert to_networkx([]).number_of_nodes() == 0

@@ -25,6 +25,7 @@ from oscar_causal.discovery.two_groups import (
     CLASSES,
     PairCells,
     Said,
+    came_from_outside,
     e_values,
     fit,
     log_odds,
@@ -131,6 +132,28 @@ def test_a_half_learnt_model_is_found_out_by_what_observed_labels_say() -> None:
     assert found.outside.mean() < 0.15  # causes are explained by the boundary
     blind = fit(replace(cells, said=None))
     assert blind.rates.mean() > 0.6  # without them every answer is a cause
+
+
+@pytest.mark.parametrize("response", range(RESPONSES))
+def test_rates_from_outside_are_rates(response: int) -> None:
+    """Hardly any label comes from outside (1 %), yet an event answers each time: it is a cause there, and no more."""
+    said = Said(np.zeros(60), np.full(60, 0.011), np.zeros(3, np.int64), np.zeros(3, bool))
+    cell = np.full(60, FIRST[LOOKED] + 2 * RESPONSES + response)
+    found = fit(PairCells(np.repeat([0, 1], [50, 10]), cell, np.ones(60), np.zeros(3, np.int64), np.zeros(CELLS), said))
+    assert ((found.outside > 0) & (found.outside <= 1)).all()
+    assert found.outside[2] == found.outside_means[0] == pytest.approx(0.05)  # never met: nothing is learnt of it
+    if response == RESPONSES - 1:
+        assert found.outside[0] > found.outside[1] > 0.2
+    if response == 0:
+        assert found.outside[0] < 0.05
+
+
+def test_the_chance_of_outside_is_that_of_bayes_rule() -> None:
+    """Over all four cases of (came from outside, was a cause there), weighed by how often the event was a cause."""
+    for outside, rate, cause in ((0.01, 0.3, 0.2), (0.5, 0.9, 0.0), (0.9, 0.1, 0.7), (1.0, 0.5, 0.4)):
+        silent = outside * (1 - rate) / (outside * (1 - rate) + (1 - outside))
+        found = came_from_outside(np.array([cause]), np.array([rate]), np.array([outside]))
+        assert found[0] == pytest.approx(cause + (1 - cause) * silent)
 
 
 def test_without_a_reading_both_rates_are_one() -> None:

@@ -21,6 +21,7 @@ from oscar_causal.graph.boundary_graph import (
     read_boundaries,
     read_population,
     sequence_graph,
+    to_networkx,
 )
 
 
@@ -131,6 +132,11 @@ def test_boundaries_come_back_from_a_results_folder(tmp_path: Path) -> None:
             (e.event, e.positions, e.indicator) for e in two.causes
         ]
     assert [item.label for item in read_boundaries(tmp_path / "r", ["b"])] == ["y", "z"]
+    for graph in (to_networkx(tmp_path / "r"), to_networkx(str(tmp_path / "r")), to_networkx(iter(items))):
+        assert set(graph.nodes) == {"event:A", "label:y", "label:z"}
+        assert dict(graph.edges["event:A", "label:y"]) == population_graph(items).edges["event:A", "label:y"]
+        assert graph.edges["event:A", "label:y"]["found"] == graph.edges["event:A", "label:y"]["of"] == 2
+    assert to_networkx([]).number_of_nodes() == 0
     with pytest.raises(UsageError, match="nobody"):
         read_boundaries(tmp_path / "r", ["nobody"])
 
@@ -140,13 +146,16 @@ def test_a_population_folder_gives_its_accepted_pairs(tmp_path: Path) -> None:
     rows = [
         {**known, "event": "A", "verdict": "cause", "effect": 0.4, "q_value": 0.01, "accepted_share": 0.7},
         {**known, "event": "B", "verdict": "no effect", "effect": 0.0, "q_value": 0.9, "accepted_share": 0.0},
+        {**known, "event": "C", "verdict": "inhibitor", "effect": -0.4, "q_value": 0.01, "accepted_share": 0.1},
     ]
+    rows = [row | {"inhibitor_share": share} for row, share in zip(rows, (0.2, 0.0, 0.8), strict=True)]
     with pytest.raises(FolderError, match=r"population\.json"):
         read_population(tmp_path)
     write_json(tmp_path / "population.json", {"kind": "population", "format_version": 1})
     with pytest.raises(FolderError, match=r"boundaries\.parquet"):
         read_population(tmp_path)
     pq.write_table(pa.Table.from_pylist(rows), tmp_path / "boundaries.parquet")
-    [edge] = edges_of(read_population(tmp_path))
+    inhibiting, edge = edges_of(read_population(tmp_path))
+    assert (inhibiting["cause"], inhibiting["found"], inhibiting["of"]) == ("C", 8, 10)
     figures = {"strength": 0.4, "sd": 0.1, "q": 0.01, "found": 7, "of": 10}
     assert edge == {"cause": "A", "effect": "y", "verdict": "cause", "sign": "+", **figures}

@@ -51,6 +51,7 @@ def shard(seed: int) -> FleetEvidence:
     labels = {
         "label": ["y"] * 30, "window": [0] * 30, "group": rng.integers(0, 64, 30), "sequences": [1] * 30,
         "probability": fixed(np.full(30, 0.9)), "untrusted": [0] * 30, "seen": [1] * 30,
+        "unlabelled": [0] * 30, "absent": [0] * 30,
     }  # fmt: skip
     looks = look_evidence(pa.array(["y", "y"]), pa.array(["A", CONTROL]), [3, 4], [32, 28])
     empty = empty_evidence()

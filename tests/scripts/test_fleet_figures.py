@@ -52,14 +52,15 @@ def test_methods_are_compared_on_the_same_pairs_and_parts(figures: Any) -> None:
         "with decoys": 20,
         "with decoys, several causes": sum(len(TRUTH[pair]) > 1 for pair in PAIRS[:20]),
         "several causes": 20,
-        "training positives < 100": 0,
-        "training positives 100-999": 40,
-        "training positives >= 1000": 0,
+        "training positives 0-99": 0,
+        "training positives 100-299": 40,
+        "training positives 300-999": 0,
+        "training positives 1000 or more": 0,
     }
     methods = {"fused": figures.Method(TRUTH), "oracle": figures.Method(oracle), "silent": figures.Method({})}
     subjects = {name: name for name, _ in PAIRS}
     tables = figures.compare(methods, "fused", TRUTH, parts, subjects, draws=50, seed=0)
-    assert set(tables) == {"all", "with decoys", "several causes", "training positives 100-999"}
+    assert set(tables) == {"all", "with decoys", "several causes", "training positives 100-299"}
     precision = np.mean([len(TRUTH[p]) / len(oracle[p]) for p in PAIRS])
     row = tables["all"]["oracle"]
     assert row["sample"]["f1_of_means"] == pytest.approx(2 * precision / (1 + precision))

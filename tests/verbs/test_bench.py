@@ -50,6 +50,35 @@ def test_every_bench_writes_its_files(oscar: Oscar, kept: Path, tmp_path: Path, 
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".md", ".png"}
 
 
+def test_all_makes_every_table_from_one_fleet_and_model(oscar: Oscar, kept: Path, tmp_path: Path) -> None:
+    rows = "prefix,none,prefix N=2,large c=15,intervention N=16"
+    call = ["bench", "all", *small(kept, tmp_path), "--runs", 1, "--rows", rows, "--missing", "--json"]
+    ran = oscar(*call)
+    assert ran.code == 0, ran.err
+    found = json.loads(ran.out)
+    measured = {name: part["measured"] for name, part in found.items()}
+    assert measured == {
+        "table-1": ["prefix"],
+        "length": ["prefix"],
+        "sampling": ["none"],
+        "contexts": ["prefix N=2", "intervention N=16"],
+        "threshold": ["prefix"],
+        "nades": ["large c=15"],
+        "rivals": ["prefix"],
+    }
+    assert len(list(kept.glob("model-*"))) == 1  # that of the other tests here, too
+    assert "table-1, prefix" in ran.err
+    again = oscar(*call[:-1])
+    assert "measured now" not in again.out
+    assert "there already: prefix N=2, intervention N=16" in again.out
+    page = (tmp_path / "contexts-demo-seed0.md").read_text(encoding="utf-8")
+    oscar(*call[:-2], "--until", 0)
+    assert (tmp_path / "contexts-demo-seed0.md").read_text(encoding="utf-8") == page
+    late = oscar("bench", "all", *small(kept, tmp_path / "new"), "--until", 0)
+    assert "left out, for time: none, permutation" in late.out
+    assert not list((tmp_path / "new").glob("*.json"))
+
+
 def test_the_page_is_shown(oscar: Oscar, kept: Path, tmp_path: Path) -> None:
     ran = oscar("bench", "sampling", *small(kept, tmp_path), "--rows", "none")
     assert "| none |" in ran.out
@@ -61,7 +90,9 @@ def test_mistakes_are_one_line(oscar: Oscar, tmp_path: Path) -> None:
     out = tmp_path / "out"
     oscar("bench", "table-9", "--out", out).refused("table-9", *BENCHES)
     oscar("bench", "table-1", "--out", out, "--rows", "magic").refused("magic", "prefix")
+    oscar("bench", "all", "--out", out, "--rows", "magic,prefix").refused("magic", "prefix")
     oscar("bench", "table-1", "--out", out, "--quick", "--test", "0").refused("test")
+    oscar("bench", "table-1", "--out", out, "--quick", "--until", "-1").refused("until")
     oscar("bench", "length", "--out", out, "--fleet", "moon").refused("moon")
     oscar("bench", "length", "--out", out, "--dataset", tmp_path / "nowhere").refused("nowhere")
     assert not out.exists() or not list(out.glob("*.json"))

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
+from oscar_causal.data.sequences import read_dataset
+from oscar_causal.data.writer import write_dataset
 
 Oscar = Callable[..., Any]
 
@@ -81,3 +87,42 @@ def test_mistakes_are_one_line(oscar: Oscar, fleet: Path, tmp_path: Path) -> Non
     oscar("population", fleet / "iamb", "--dataset", data, "--out", out).refused("iamb")
     oscar("population", fleet / "p", "--out", out, "--no-rules").refused("windows")
     assert not out.exists()
+
+
+def test_labels_nobody_recorded_count_and_are_told_apart(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
+    """One label explained in every sequence: where it is recorded not to have come it counts nowhere; without any
+    recorded labels the model's word stands alone, looks are taken all the same, and no rule is recovered."""
+    model, data = fleet / "demo/model", read_dataset(fleet / "demo/fleet")
+    some = data.take(np.arange(0, 24))
+    label = next(name for k in range(24) for name in some.labels_of(k))
+    came = sum(label in some.labels_of(k) for k in range(24))
+    times = [some.times[a:b].tolist() for a, b in pairwise(some.events.offsets)]
+    ids, events = [f"s{k}" for k in range(24)], [some.events_of(k) for k in range(24)]
+    columns = {"sequence_id": ids, "subject_id": ids, "events": events, "times": times}
+    recorded = [some.labels_of(k) for k in range(24)]
+    write_dataset(tmp_path / "known", [pa.table({**columns, "labels": recorded})])
+    none = pa.nulls(24, pa.list_(pa.string()))
+    write_dataset(tmp_path / "unknown", [pa.table({**columns, "labels": none})])
+    for name, counts in (("known", (came, 0, 24 - came)), ("unknown", (24, 24, 0))):
+        words = [
+            model,
+            tmp_path / name,
+            "--out",
+            tmp_path / f"r-{name}",
+            "--label",
+            label,
+            "--contexts",
+            "40",
+            "--json",
+        ]
+        assert oscar("discover", *words).code == 0
+        made = oscar("population", tmp_path / f"r-{name}", "--out", tmp_path / f"p-{name}", "--looks", "2",
+                     "--contexts", "40", *([] if name == "unknown" else ["--no-rules"]), "--json")  # fmt: skip
+        assert made.code == 0, made.err
+        summary = json.loads(made.out)
+        assert (summary["sequences"], summary["unlabelled"], summary["absent"]) == counts
+        assert summary["prior"] is True
+        assert summary["rules"] == 0
+        (row,) = pq.read_table(tmp_path / f"p-{name}" / "labels.parquet").to_pylist()
+        assert (row["sequences"], row["unlabelled"], row["absent"]) == counts
+    assert "no rules" in made.err

@@ -20,11 +20,17 @@ def keyed_uniforms(key: tuple[int, int], rows: npt.ArrayLike, columns: npt.Array
     row, column = np.asarray(rows).astype(np.uint64), np.asarray(columns).astype(np.uint64)
     with np.errstate(over="ignore"):  # scalars warn where arrays wrap
         mixed = _mix(_mix(row * _GOLDEN + first) ^ (column * _GOLDEN + second))
-        return (mixed >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        mixed >>= np.uint64(11)
+        uniforms = mixed.astype(np.float64)
+        uniforms *= 2.0**-53
+        return uniforms
 
 
 def _mix(x: UInt64) -> UInt64:
-    """The finaliser of SplitMix64: every input bit moves half of the output bits."""
-    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return x ^ (x >> np.uint64(31))
+    """The finaliser of SplitMix64: every input bit moves half of the output bits. Works in place."""
+    x ^= x >> np.uint64(30)
+    x *= np.uint64(0xBF58476D1CE4E5B9)
+    x ^= x >> np.uint64(27)
+    x *= np.uint64(0x94D049BB133111EB)
+    x ^= x >> np.uint64(31)
+    return x

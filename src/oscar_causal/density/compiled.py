@@ -30,8 +30,22 @@ LAUNCH_TOKENS = {"end": 1 << 14, "along": 1 << 14, "events": 1 << 12}
 CHUNK = 16
 """Rows of one sequence that stay together: what is done to a chunk alone has a shape of its own sequence's making."""
 
+ASKED = 4
+"""Labels of one question whose shortlists are read inside the launch; those of longer questions are read beside it."""
+
 Kind = Literal["end", "along", "events"]
 """h^y at one token of every row; h^y at all tokens; h^x at all tokens."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Contexts that go through a launch."""
+
+    contexts: Contexts
+    at: int = 0
+    """The token that is asked (end)."""
+    labels: Tensor | None = None
+    """(ASKED,) labels whose shortlists are read at that token."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,16 @@ class Question:
     contexts: Contexts
     labels: Tensor
     positions: Tensor
+
+    @property
+    def kind(self) -> Kind:
+        """The launch that answers it."""
+        return "end" if len(self.positions) == 1 else "along"
+
+    @property
+    def inside(self) -> bool:
+        """Are the shortlists of its labels read in the launch?"""
+        return self.kind == "end" and len(self.labels) <= ASKED
 
 
 class Body(nn.Module):
@@ -76,44 +100,54 @@ class CompiledNetwork:
         answers: dict[int, Tensor] = {}
         kinds: tuple[Kind, ...] = ("end", "along")
         for kind in kinds:
-            mine = [k for k, question in enumerate(questions) if (len(question.positions) == 1) == (kind == "end")]
-            chosen = [questions[k] for k in mine]
-            asked = [(q.contexts, int(q.positions[0]) if kind == "end" else 0) for q in chosen]
-            finish = [self._label_head(q, kind) for q in chosen]
+            mine = [k for k, question in enumerate(questions) if question.kind == kind]
+            asked = [self._rows_of(questions[k]) for k in mine]
+            finish = [self._label_head(questions[k]) for k in mine]
             answers.update(zip(mine, self._answer(kind, asked, finish), strict=True))
-        return [answers[k] + self._short_logits(question) for k, question in enumerate(questions)]
+        return [
+            answers[k] if question.inside else answers[k] + self._short_logits(question)
+            for k, question in enumerate(questions)
+        ]
 
     @torch.inference_mode()
     def event_states(self, contexts: Sequence[Contexts]) -> list[Tensor]:
         """h^x at the start token and every event (N, L + 1, D) of every batch of contexts."""
         lengths = [part.event_ids.shape[1] for part in contexts]
         finish = [lambda states, length=length: states[:, : length + 1].clone() for length in lengths]
-        return self._answer("events", [(part, 0) for part in contexts], finish)
+        return self._answer("events", [Rows(part) for part in contexts], finish)
+
+    def _rows_of(self, question: Question) -> Rows:
+        if question.kind == "along":
+            return Rows(question.contexts)
+        labels = torch.zeros(ASKED, dtype=torch.int64)
+        if question.inside:
+            labels[: len(question.labels)] = question.labels
+        return Rows(question.contexts, int(question.positions[0]), send(labels, self.device))
 
     def _short_logits(self, question: Question) -> Tensor | float:
         """What the labels' own shortlists add: (N, P, Y')."""
         if self.network.shortlist is None:
             return 0.0
-        ids = context_tokens(question.contexts, self.device).event_ids
-        at = send(question.positions, self.device).expand(len(ids), -1)  # (N, P)
-        logits = self.network.shortlist(past_in_rows(ids, at), send(question.labels, self.device))
+        tokens = context_tokens(question.contexts, self.device)
+        at = send(question.positions, self.device).expand(len(tokens.event_ids), -1)  # (N, P)
+        logits = self.network.shortlist(past_in_rows(tokens, at), send(question.labels, self.device))
         return cast(Tensor, logits.view(*at.shape, -1))
 
-    def _label_head(self, question: Question, kind: Kind) -> Callable[[Tensor], Tensor]:
+    def _label_head(self, question: Question) -> Callable[[Tensor], Tensor]:
         labels, positions = send(question.labels, self.device), send(question.positions, self.device)
+        every = self.network.config.labels
 
         def finish(states: Tensor) -> Tensor:
-            if kind == "end":
-                return states[..., labels].clone()  # (n, 1, Y')
-            return self.network.state_logits(states[:, positions].float(), labels)  # (n, P, Y')
+            if question.kind == "along":
+                return self.network.state_logits(states[:, positions].float(), labels)  # (n, P, Y')
+            logits = states[..., labels]  # (n, 1, Y')
+            return logits + states[..., every : every + len(labels)] if question.inside else logits
 
         return finish
 
-    def _answer(
-        self, kind: Kind, asked: Sequence[tuple[Contexts, int]], finish: Sequence[Callable[[Tensor], Tensor]]
-    ) -> list[Tensor]:
+    def _answer(self, kind: Kind, asked: Sequence[Rows], finish: Sequence[Callable[[Tensor], Tensor]]) -> list[Tensor]:
         """What `finish` makes of the states of each batch of contexts: one launch shape after the other."""
-        sizes = [padded_length(contexts.event_ids.shape[1] + 1) for contexts, _ in asked]
+        sizes = [padded_length(rows.contexts.event_ids.shape[1] + 1) for rows in asked]
         parts: dict[int, list[Tensor]] = {}
         for tokens in sorted(set(sizes)):
             mine = [k for k, size in enumerate(sizes) if size == tokens]
@@ -139,21 +173,19 @@ class CompiledNetwork:
         rows = min(LAUNCH_TOKENS[kind] // tokens, self.pieces.rows(tokens, self.device.type))
         return rows // CHUNK * CHUNK or max(1, rows)
 
-    def _states(
-        self, kind: Kind, tokens: int, rows: int, asked: dict[int, tuple[Contexts, int]]
-    ) -> Iterator[tuple[int, Tensor]]:
+    def _states(self, kind: Kind, tokens: int, rows: int, asked: dict[int, Rows]) -> Iterator[tuple[int, Tensor]]:
         """What launches say of all rows, chunk by chunk: (which, (n, ...)), valid until the next launch."""
         if (kind, tokens, rows) not in self._launches:
             self._launches[kind, tokens, rows] = Launch(self, kind, tokens, rows)
         launch, filled, inside = self._launches[kind, tokens, rows], 0, list[tuple[int, int, int]]()
-        for k, (contexts, at) in asked.items():
-            row = context_tokens(contexts, self.device)
+        for k, mine in asked.items():
+            row = context_tokens(mine.contexts, self.device)
             for begin in range(0, len(row.event_ids), min(CHUNK, rows)):
                 count = min(CHUNK, rows, len(row.event_ids) - begin)
                 if filled + count > rows:
                     yield from _cut(launch.run(), inside)
                     filled, inside = 0, []
-                launch.fill(filled, row, slice(begin, begin + count), at)
+                launch.fill(filled, row, slice(begin, begin + count), mine)
                 inside.append((k, filled, count))
                 filled += count
         if inside:
@@ -189,22 +221,27 @@ class Launch:
                 torch.arange(tokens, device=device),
             )
             self.at = torch.zeros(rows, 1, dtype=torch.int64, device=device)
+            self.labels = torch.zeros(rows, ASKED, dtype=torch.int64, device=device)
         self.graph: torch.cuda.CUDAGraph | None = None
         self.output: Tensor | None = None
         if device.type == "cuda":
             self._record()
 
-    def fill(self, begin: int, row: Tokens, which: slice, at: int) -> None:
+    def fill(self, begin: int, row: Tokens, which: slice, mine: Rows) -> None:
         """Write some rows of one sequence's contexts; what is left of older ones behind them is never looked at."""
         rows, length = slice(begin, begin + which.stop - which.start), row.event_ids.shape[1]
         self.input.event_ids[rows, :length] = row.event_ids[which]
         self.input.gaps[rows, :length] = row.gaps
         self.input.elapsed[rows, :length] = row.elapsed
         self.input.channels[rows, :length] = row.channels
-        self.at[rows] = at
+        self.at[rows] = mine.at
+        if mine.labels is not None:
+            self.labels[rows] = mine.labels
 
     def run(self) -> Tensor:
-        """All rows: logits of every label at one token (rows, 1, Y), or the states (rows, tokens, D)."""
+        """All rows: logits of every label at one token and what shortlists add to the asked ones (rows, 1, Y + ASKED);
+        or the states (rows, tokens, D).
+        """
         if self.graph is None:
             return self._compute()
         self.graph.replay()
@@ -216,7 +253,11 @@ class Launch:
             return cast(Tensor, network(self.input)[0])
         if self.kind == "along":
             return label_states(network, self.input, body=cast(Blocks, body))
-        return network.state_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
+        logits = network.state_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
+        if network.shortlist is None:
+            return torch.cat([logits, logits.new_zeros(len(logits), 1, ASKED)], dim=-1)
+        short = network.shortlist(past_in_rows(self.input, self.at), self.labels)  # (rows, ASKED)
+        return torch.cat([logits, short.unsqueeze(1)], dim=-1)
 
     def _record(self) -> None:
         """Run twice on a stream of its own (kernels are chosen and compiled there), then record."""

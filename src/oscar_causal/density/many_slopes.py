@@ -125,7 +125,8 @@ def _launch(network: Network, rows: list[_Row], shares: tuple[float, ...], size:
             logits = (last * network.label_head.weight[labels]).sum(-1)  # the bias has no slope
             if network.shortlist is not None:
                 inside = torch.arange(tokens.event_ids.shape[1], device=labels.device) <= ends[:, None]
-                past = Past(torch.where(inside, tokens.event_ids, PAD_ID), 1 - faded)
-                logits = logits + network.shortlist(past, labels).diagonal()
+                ids = torch.where(inside, tokens.event_ids, PAD_ID)
+                past = Past(ids, tokens.gaps, tokens.elapsed, 1 - faded)
+                logits = logits + network.shortlist(past, labels[:, None])[:, 0]
             slopes.append(-torch.autograd.grad(logits.sum(), faded)[0])
     return torch.stack(slopes)[:, : len(rows)].detach()

@@ -10,7 +10,7 @@ import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from oscar_causal.density.shortlist import ORDERED
+from oscar_causal.density.shortlist import input_count
 from oscar_causal.density.transformer import NetworkConfig
 from oscar_causal.errors import UsageError
 
@@ -98,8 +98,7 @@ class Work:
         """Bytes a token where labels are asked along the sequence: its past, and what each shortlist reads off it."""
         if not self.labels_along or not self.network.shortlist:
             return 0
-        inputs = 2 * self.network.shortlist + ORDERED**2
-        return 40 * self.length + 20 * self.labels_along * inputs
+        return 80 * self.length + 20 * self.labels_along * input_count(self.network.shortlist)
 
 
 def bytes_per_token(network: NetworkConfig) -> int:

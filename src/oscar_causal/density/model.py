@@ -121,7 +121,7 @@ class OscarModel:
         hidden_y = label_states(self.network, tokens, one)
         if one is None:
             hidden_y = hidden_y[:, positions]
-        past = past_in_rows(tokens.event_ids, positions.expand(len(piece.event_ids), -1))
+        past = past_in_rows(tokens, positions.expand(len(piece.event_ids), -1))
         logits = self.network.label_logits(hidden_y, past, labels).float()  # (rows, P, Y')
         return torch.sigmoid(self.calibrate(logits, labels))
 
@@ -169,7 +169,7 @@ class OscarModel:
         tokens, at = to_tokens(batch, self.device), send(positions, self.device)
         _, hidden_y = self.network(tokens)
         rows = torch.arange(len(indices), device=self.device)[:, None]
-        return self.network.label_logits(hidden_y[rows, at], past_in_rows(tokens.event_ids, at)).float()
+        return self.network.label_logits(hidden_y[rows, at], past_in_rows(tokens, at)).float()
 
     def encode(self, dataset: Dataset) -> Encoded:
         """A dataset in this model's ids and channels; further channels of the dataset are left out."""

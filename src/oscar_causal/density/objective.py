@@ -61,9 +61,9 @@ class Objective(nn.Module):
         real = (step.next_ids >= 0).float()
         event = next_event_loss(hidden_x, network.embedding.events.weight, step.next_ids, token_scale)
         gap = time_loss(network.gap_head(hidden_x), step.next_gaps, real) * token_scale
-        ids, positions = step.tokens.event_ids.flatten(), step.tokens.positions
+        positions = step.tokens.positions
         begins = step.places - positions.expand(step.tokens.event_ids.shape).flatten()[step.places]
-        past = past_in_run(ids, begins, step.places, step.tokens.longest or len(positions))
+        past = past_in_run(step.tokens, begins, step.places, step.tokens.longest or len(positions))
         logits = network.label_logits(hidden_y[step.places], past)  # (P, Y)
         targets = step.targets[step.owners[step.places]]
         label = label_loss(logits, targets, step.place_weights, lost=self.config.lost_labels)

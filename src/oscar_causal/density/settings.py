@@ -27,11 +27,12 @@ SIZES: dict[str, dict[str, int]] = {
         "layers": 10,
         "label_layers": 1,
         "hidden": 1920,
-        "label_hidden": 3072,
+        "label_hidden": 1024,
+        "bag_width": 128,
         "shortlist": 64,
     },
 }
-"""tiny: for a CPU. base: about 34 M (Tf_x) + 15 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 15 M."""
+"""tiny: for a CPU. base: about 34 M (Tf_x) + 24 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 18 M."""
 
 
 WHOLE = ("steps", "batch_tokens", "min_context", "max_length", "min_count", "evaluations", "patience", "seed")
@@ -69,7 +70,7 @@ class TrainConfig:
     prefix_weight: float = 0.25
     """Weight of all proper prefixes together against the whole sequence inside the label loss."""
     sparsity: float = 1.0
-    """How fast events that tell nothing about labels lose their voice in Tf_y's running sum; 0 = never."""
+    """How fast events (in the running sum) and pairs of events (in shortlists) that tell nothing lose their voice."""
     hidden: float = 0.0
     """Share of the sequences met with up to 30 % of their event types hidden (as `unknown`), anew each time."""
     lost_labels: float = 0.0

@@ -48,7 +48,7 @@ def network_slopes(
             faded[:, 0] = 0.0
             faded.requires_grad_()
             _, hidden_y = network(rows, Blend(faded, *means))
-            past = Past(rows.event_ids, 1 - faded)
+            past = Past(rows.event_ids, rows.gaps, rows.elapsed, 1 - faded)
             logits = network.label_logits(hidden_y[:, -1], past, labels).float()  # row j answers for label j
             slopes.append(torch.autograd.grad(logits.diagonal().sum(), faded)[0])
     return -torch.stack(slopes)[:, :, 1:].transpose(1, 2).detach()

@@ -23,7 +23,7 @@ from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
 from oscar_causal.density.model import OscarModel, length_batches
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
-from oscar_causal.density.shortlist import shortlists
+from oscar_causal.density.shortlist import PAIR_WEIGHTS, shorten, shortlists, time_windows
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
@@ -170,7 +170,11 @@ class Trainer:
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         if self.config.sparsity and stage != "events":
-            self.network.bag.shrink(self.config.sparsity * pace * self.config.learning_rate)
+            shorten(self.network.bag.events.weight, self.config.sparsity * pace * self.config.learning_rate)
+            if self.network.shortlist is not None:
+                shorten(
+                    self.network.shortlist.pairs.view(-1, PAIR_WEIGHTS), self.config.sparsity * pace * SHORTLIST_RATE
+                )
         if step % 20 and self.accelerator.device.type != "cpu":
             return {}
         sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
@@ -226,6 +230,7 @@ class Trainer:
         labels = self.network.config.labels
         if self.network.shortlist is not None:
             types = self.network.shortlist.types
+            self.network.shortlist.windows.copy_(torch.from_numpy(time_windows(self.train)))
             types.copy_(torch.from_numpy(shortlists(self.train, self.network.config.events, labels, types.shape[1])))
         counts = np.bincount(self.train.labels.ids, minlength=labels)
         rates = np.clip((counts + 0.5) / (max(1, int(self.train.labelled.sum())) + 1.0), 1e-6, 1 - 1e-6)

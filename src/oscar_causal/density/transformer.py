@@ -221,12 +221,6 @@ class EventBag(nn.Module):
         self.events = nn.Embedding(padded_rows(config.events), config.bag_width or max(16, config.width // 4))
         self.out = nn.Linear(self.events.embedding_dim, config.width, bias=False)
 
-    @torch.no_grad()
-    def shrink(self, amount: float) -> None:
-        """Shorten every event's vector by so much, to nothing if need be: what does not earn its voice loses it."""
-        lengths = self.events.weight.norm(dim=1, keepdim=True)
-        self.events.weight.mul_((1 - amount / lengths.clamp(min=1e-12)).clamp(min=0.0))
-
     def forward(self, tokens: Tokens, blend: Blend | None = None) -> Tensor:
         vectors = self.events(tokens.event_ids).float()  # (..., L, K)
         if blend is not None:

@@ -89,7 +89,7 @@ def _run(
     if not subject.testable.any():
         whole = model.label_probs(sequence, torch.as_tensor(labels), torch.tensor([sequence.event_ids.shape[1]]))
         return Answers([(float(p), (), ["no event may be replaced"]) for p in whole[0, 0]], 1)
-    names = [vocabulary.name(int(t)) for t in subject.types]
+    names = [vocabulary.name(t) for t in subject.types.tolist()]
     forbidden = config.known.forbidden_mask(label_names, names) & subject.testable  # (Y', K)
     if config.fused.population is not None:
         prior = opened_prior(config.fused.population)
@@ -100,7 +100,7 @@ def _run(
     found: list[Found] = []
     for item in results:
         evidence = tuple(
-            replace(part, borderline=near_decision(part, alpha=settings.alpha, delta=settings.delta))
+            replace(part, borderline=True) if near_decision(part, alpha=settings.alpha, delta=settings.delta) else part
             for part in item.evidence
         )
         found.append((item.observed, evidence, list(item.flags)))
@@ -137,7 +137,7 @@ def _run_prefix(
         return Answers([(p, (), [f"shorter than c = {settings.context} events"]) for p in whole], 1)
     pasts = prefix.sample_pasts(density, sequence, settings, seed=config.seed, sequence_id=sequence_id)
     curves = prefix.prefix_curves(model, sequence, pasts, labels, settings.context)
-    names = [model.vocabulary.name(int(event)) for event in sequence.event_ids[0]]
+    names = [model.vocabulary.name(event) for event in sequence.event_ids[0].tolist()]
     times = sequence.times.cpu().numpy()
     few = length - settings.context < FEW_POSITIONS
     flags = [f"only {length - settings.context} positions to set a threshold on"] if few else []
@@ -145,7 +145,9 @@ def _run_prefix(
     found: list[Found] = []
     for j, probability in enumerate(whole):
         evidence = prefix.prefix_evidence(curves, j, names, times, settings)
-        marked = tuple(replace(item, borderline=near(item.score or 0.0, float(theta[j]))) for item in evidence)
+        marked = tuple(
+            replace(item, borderline=True) if near(item.score or 0.0, float(theta[j])) else item for item in evidence
+        )
         found.append((probability, marked, list(flags)))
     logp = plausibility(model, sequence, pasts) if isinstance(model, EventDensity) else (None, None)
     return Answers(found, len(pasts) + 1, logp)

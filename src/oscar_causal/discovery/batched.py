@@ -1,18 +1,18 @@
-"""Many sequences at once: each is explained by its own thread, and what they ask of the model is answered together.
+"""Many sequences at once: each is explained as if it were alone, and what they ask of the model is answered together.
 
-The estimators stay as they are, one sequence at a time. The model they meet (`Proxy`) lets a thread wait until every
-other one waits too or has ended; then all their questions go through the network in launches of fixed shapes
-(`density.compiled`). Which sequences wait together changes no bit of any answer.
+The estimators stay as they are, one sequence at a time (`crew`). The model they meet (`Proxy`) collects questions;
+those of a team go through the network in launches of fixed shapes (`density.compiled`). Which sequences ask together
+changes no bit of any answer.
 """
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from oscar_causal.data.vocabulary import Vocabulary
@@ -22,11 +22,13 @@ from oscar_causal.density.interface import Contexts
 from oscar_causal.density.many_slopes import SlopeQuestion
 from oscar_causal.density.memory import Pieces
 from oscar_causal.density.model import OscarModel
+from oscar_causal.discovery.crew import Ask, Ticket, work_together
+from oscar_causal.discovery.subject import Variants, build_contexts, label_question
 
 IN_FLIGHT = 64
 """Most sequences under study at the same time."""
 LAWS_BYTES = 4 << 30
-"""Room for their replacement laws (L, V): a double and, while it is made, two single precision numbers an entry."""
+"""Room for their replacement laws (L, V): a single and a double precision number an entry, and one more on the way."""
 
 Models = Sequence[Any]
 """An `OscarModel` or the mean of several, or proxies of them: the one that judges, then those that are asked too."""
@@ -35,65 +37,24 @@ Result = TypeVar("Result")
 
 
 @dataclass(eq=False)
-class Ticket:
-    """One question of one thread."""
+class Asked:
+    """A question to one model."""
 
     model: OscarModel
     kind: str
-    """Name of the method of the model."""
-    question: tuple[Any, ...]
+    """Name of the method of the proxy."""
+    arguments: tuple[Any, ...]
     pieces: Pieces
-    answered: threading.Event = field(default_factory=threading.Event)
-    answer: Any = None
-    error: BaseException | None = None
-
-
-class Meeting:
-    """Where threads leave their questions."""
-
-    def __init__(self, threads: int) -> None:
-        self._busy = threads
-        self._tickets: list[Ticket] = []
-        self._changed = threading.Condition()
-
-    def ask(self, ticket: Ticket) -> Any:
-        """Leave a question and wait for its answer (called by the threads)."""
-        with self._changed:
-            self._tickets.append(ticket)
-        self.leave()
-        ticket.answered.wait()
-        if ticket.error is not None:
-            raise ticket.error
-        return ticket.answer
-
-    def leave(self) -> None:
-        """A thread waits or has ended."""
-        with self._changed:
-            self._busy -= 1
-            self._changed.notify()
-
-    def rounds(self) -> Iterator[list[Ticket]]:
-        """All questions once every thread waits for an answer or has ended, again and again until all have ended."""
-        while True:
-            with self._changed:
-                self._changed.wait_for(lambda: self._busy == 0)
-                tickets, self._tickets = self._tickets, []
-                self._busy += len(tickets)
-            if not tickets:
-                return
-            yield tickets
-            for ticket in tickets:
-                ticket.answered.set()
 
 
 @dataclass(eq=False)
 class Proxy:
-    """A model as one thread meets it: the same answers, made together with those of other threads."""
+    """A model as one sequence meets it: the same answers, made together with those for other sequences."""
 
     model: OscarModel
-    meeting: Meeting
+    ask: Ask
     pieces: Pieces = field(default_factory=Pieces)
-    """Of this thread: says whether memory was short while its questions were answered."""
+    """Of this sequence: says whether memory was short while its questions were answered."""
 
     @property
     def vocabulary(self) -> Vocabulary:
@@ -119,6 +80,10 @@ class Proxy:
         """P(label | the first `positions[p]` events): (N, P, Y')."""
         return self._ask("label_probs", contexts, labels, positions)
 
+    def responses(self, variants: Variants, labels: Tensor) -> Tensor:
+        """P(label) after the last event of contexts that are built together too: (N, 1, Y')."""
+        return self._ask("responses", variants, labels)
+
     def event_probs(self, sequence: Contexts) -> Tensor:
         """P(event i = v | events before i) at every position: (L, V)."""
         return self._ask("event_probs", sequence)
@@ -131,8 +96,8 @@ class Proxy:
         """How fast the log odds of each label fall as each event fades into its law: (S, L, Y')."""
         return self._ask("label_slopes", sequence, labels, law, shares)
 
-    def _ask(self, kind: str, *question: Any) -> Tensor:
-        answer: Tensor = self.meeting.ask(Ticket(self.model, kind, question, self.pieces))
+    def _ask(self, kind: str, *arguments: Any) -> Tensor:
+        answer: Tensor = self.ask(Asked(self.model, kind, arguments, self.pieces))
         return answer
 
 
@@ -147,76 +112,65 @@ def explain_together(
 
     The first item that fails, by its place, ends the work with its error.
     """
-    threads = min(in_flight, len(items))
-    meeting, work = Meeting(threads), _Work(explain, models, items)
-    crew = [threading.Thread(target=work.run, args=(meeting,), daemon=True) for _ in range(threads)]
-    for thread in crew:
-        thread.start()
-    try:
-        for tickets in meeting.rounds():
-            answer_all(tickets)
-    finally:
-        work.stopped = True
-    for thread in crew:
-        thread.join()
-    if work.errors:
-        raise work.errors[min(work.errors)]
-    return [work.results[k] for k in range(len(items))]
+
+    def job(ask: Ask, item: Item) -> Result:
+        return explain([_proxy(model, ask) for model in models], item)
+
+    return work_together(job, items, answer_all, in_flight=in_flight)
 
 
-class _Work(Generic[Item, Result]):
-    """Items that threads take one after the other."""
-
-    def __init__(self, explain: Callable[[Models, Item], Result], models: Models, items: Sequence[Item]) -> None:
-        self.explain, self.models, self.items = explain, models, items
-        self.results: dict[int, Result] = {}
-        self.errors: dict[int, BaseException] = {}
-        self.stopped = False
-        self._next = iter(range(len(items)))
-        self._lock = threading.Lock()
-
-    def run(self, meeting: Meeting) -> None:
-        """Take items until none is left (a thread's whole life)."""
-        try:
-            while not self.stopped and (k := self._take()) is not None:
-                try:
-                    met = [_proxy(model, meeting) for model in self.models]
-                    self.results[k] = self.explain(met, self.items[k])
-                except BaseException as error:  # told to the caller, who raises it
-                    self.errors[k] = error
-                    self.stopped = True
-        finally:
-            meeting.leave()
-
-    def _take(self) -> int | None:
-        with self._lock:
-            return next(self._next, None)
-
-
-def _proxy(model: OscarModel | MeanModel, meeting: Meeting) -> Any:
+def _proxy(model: OscarModel | MeanModel, ask: Ask) -> Any:
     if isinstance(model, MeanModel):
-        return MeanModel(tuple(Proxy(part, meeting) for part in model.models))  # type: ignore[misc]
-    return Proxy(model, meeting)
+        return MeanModel(tuple(Proxy(part, ask) for part in model.models))  # type: ignore[misc]
+    return Proxy(model, ask)
 
 
-def answer_all(tickets: Sequence[Ticket]) -> None:
-    """Answer every ticket: those of one kind to one model together."""
+def answer_all(tickets: Sequence[Ticket]) -> Callable[[], None]:
+    """Answer every ticket, those of one kind to one model together. All but laws go to the host, in one copy."""
+    _build_contexts([ticket for ticket in tickets if ticket.question.kind == "responses"])
     groups: dict[tuple[int, str], list[Ticket]] = {}
     for ticket in tickets:
-        groups.setdefault((id(ticket.model), ticket.kind), []).append(ticket)
+        if ticket.error is None:
+            groups.setdefault((id(ticket.question.model), ticket.question.kind), []).append(ticket)
     for group in groups.values():
-        model, kind = group[0].model, group[0].kind
-        model.pieces.short = None
-        try:
-            answers = _answer(model, kind, [ticket.question for ticket in group])
-        except Exception as error:  # each thread that asked gets it
-            for ticket in group:
-                ticket.error = error
-            continue
-        for ticket, answer in zip(group, answers, strict=True):
+        _answer_group(group)
+    bound = [ticket for ticket in tickets if ticket.error is None and ticket.question.kind != "event_probs"]
+    parcel = Parcel([ticket.answer for ticket in bound])
+
+    def arrive() -> None:
+        for ticket, answer in zip(bound, parcel.open(), strict=True):
             ticket.answer = answer
-            if model.pieces.short is not None:
-                ticket.pieces.short = min(ticket.pieces.short or model.pieces.short, model.pieces.short)
+
+    return arrive
+
+
+def _build_contexts(tickets: list[Ticket]) -> None:
+    """Make of questions about variants of sequences questions about contexts."""
+    try:
+        built = build_contexts([ticket.question.arguments[0] for ticket in tickets])
+    except Exception as error:  # each that asked gets it
+        for ticket in tickets:
+            ticket.error = error
+        return
+    for ticket, ids in zip(tickets, built, strict=True):
+        variants, labels = ticket.question.arguments
+        ticket.question.kind, ticket.question.arguments = "label_probs", label_question(variants, ids, labels)
+
+
+def _answer_group(group: list[Ticket]) -> None:
+    model, kind = group[0].question.model, group[0].question.kind
+    model.pieces.short = None
+    try:
+        answers = _answer(model, kind, [ticket.question.arguments for ticket in group])
+    except Exception as error:  # each that asked gets it
+        for ticket in group:
+            ticket.error = error
+        return
+    for ticket, answer in zip(group, answers, strict=True):
+        ticket.answer = answer
+        if model.pieces.short is not None:
+            pieces = ticket.question.pieces
+            pieces.short = min(pieces.short or model.pieces.short, model.pieces.short)
 
 
 def _answer(model: OscarModel, kind: str, questions: list[tuple[Any, ...]]) -> list[Tensor]:
@@ -227,6 +181,26 @@ def _answer(model: OscarModel, kind: str, questions: list[tuple[Any, ...]]) -> l
     if kind == "event_logp":
         return model.event_logp_together([contexts for (contexts,) in questions])
     return model.label_slopes_together([SlopeQuestion(*question) for question in questions])
+
+
+class Parcel:
+    """Tensors of one kind on their way to the host in one copy, which the host does not wait for until it opens it."""
+
+    def __init__(self, tensors: Sequence[Tensor]) -> None:
+        self._tensors, self._sent = list(tensors), None
+        if tensors and tensors[0].is_cuda:
+            flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
+            self._host = torch.empty(flat.shape, dtype=flat.dtype, pin_memory=True)
+            self._host.copy_(flat, non_blocking=True)
+            self._sent = torch.cuda.current_stream(flat.device).record_event()
+
+    def open(self) -> list[Tensor]:
+        """The tensors; on the CPU they were there all the time."""
+        if self._sent is None:
+            return self._tensors
+        self._sent.synchronize()
+        parts = torch.split(self._host, [tensor.numel() for tensor in self._tensors])
+        return [part.view(tensor.shape) for part, tensor in zip(parts, self._tensors, strict=True)]
 
 
 def are_fast(models: Models) -> bool:

@@ -23,7 +23,9 @@ def best_classical(sources: Sequence[Classical], datasets: Sequence[Dataset]) ->
         raise UsageError("classical: expected at least one source, got none")
     if len(sources) == 1:
         return sources[0]
-    read = [_readings(source, datasets) for source in sources]
+    features = [features_by_label(source) for source in sources]
+    counted = merge([count_patterns(data, *features) for data in datasets]).patterns
+    read = [readings_of(counted, part) or Readings(part, {}) for part in features]
     labels = dict.fromkeys(label for source in sources for label in source.features)
     chosen = {}
     for label in labels:
@@ -38,9 +40,3 @@ def best_classical(sources: Sequence[Classical], datasets: Sequence[Dataset]) ->
         subjects.pop() if len(subjects) == 1 else None,
         {label: source.lowering.get(label, ()) for label, source in chosen.items()},
     )
-
-
-def _readings(source: Classical, datasets: Sequence[Dataset]) -> Readings:
-    features = features_by_label(source)
-    counted = merge([count_patterns(data, features) for data in datasets])
-    return readings_of(counted.patterns, features) or Readings(features, {})

@@ -66,9 +66,10 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
     if not possible.any():
         possible[UNKNOWN_ID] = 1.0
     allowed = send(possible, law.device)  # made here: asking the device would make it wait
-    left = law.double() * allowed  # (L, V)
+    left = law * allowed  # (L, V) in float64; large, so what follows works in place
     mass = left.sum(-1, keepdim=True)
-    return torch.where(mass > 1e-9, left / mass.clamp(min=1e-300), allowed / allowed.sum())
+    left /= mass.clamp(min=1e-300)
+    return torch.where(mass > 1e-9, left, allowed / allowed.sum(), out=left)
 
 
 def draw(law: Tensor, uniforms: Float64) -> Int64:

@@ -5,10 +5,14 @@ Bit by bit what numpy makes of the same stream (`contexts.Stream`), so the devic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from oscar_causal.density.transfer import send
 
 if TYPE_CHECKING:
     from oscar_causal.discovery.contexts import Stream
@@ -24,24 +28,36 @@ def uniforms_on(stream: Stream, rows: int, columns: int, device: torch.device | 
     >>> bool((uniforms_on(stream, 4, 3, "cpu").numpy() == stream.uniforms(4, 3)).all())
     True
     """
-    first, second = stream.key
-    row = torch.arange(first_row, first_row + rows, device=device)[:, None]
+    return stacked_uniforms([(stream, first_row, rows)], columns, device)
+
+
+def stacked_uniforms(parts: Sequence[tuple[Stream, int, int]], columns: int, device: torch.device | str) -> Tensor:
+    """Some rows of several streams (stream, first row, rows) one below the other, made at once: (all rows, columns)."""
+    counts = [rows for _, _, rows in parts]
+    keys = np.array([stream.key for stream, _, _ in parts], np.uint64).reshape(-1, 2).view(np.int64)
+    numbers = [np.arange(first_row, first_row + rows) for _, first_row, rows in parts]
+    table = np.column_stack([np.concatenate(numbers), np.repeat(keys, counts, axis=0)])  # (all rows, 3)
+    row, first, second = send(table, torch.device(device)).T[..., None]  # (all rows, 1) each
     column = torch.arange(columns, device=device)
-    mixed = _mix(_mix(row * _signed(_GOLDEN) + _signed(first)) ^ (column * _signed(_GOLDEN) + _signed(second)))
+    mixed = _mix(_mix(row * _signed(_GOLDEN) + first) ^ (column * _signed(_GOLDEN) + second))
     return _shifted(mixed, 11).double() * 2.0**-53
 
 
 def draw_on(law: Tensor, uniforms: Tensor) -> Tensor:
     """Inverse-distribution draws: law (L, V), uniforms (N, L) -> event ids (N, L)."""
-    cumulated = law.cumsum(-1)
+    return draw_from(law.cumsum(-1), uniforms)
+
+
+def draw_from(cumulated: Tensor, uniforms: Tensor) -> Tensor:
+    """The same from the running sums of a law (L, V): draws take no time then, summing does."""
     wanted = uniforms.T.contiguous() * cumulated[:, -1:]  # (L, N)
-    return torch.searchsorted(cumulated, wanted, right=True).clamp(max=law.shape[1] - 1).T
+    return torch.searchsorted(cumulated, wanted, right=True).clamp(max=cumulated.shape[1] - 1).T
 
 
 def shuffle_ties(contexts: Tensor, groups: Tensor, uniforms: Tensor) -> Tensor:
-    """Reorder events inside each timestamp at random: contexts and uniforms (N, L), groups (L,) timestamp numbers."""
+    """Reorder events inside each timestamp at random: contexts, uniforms (N, L), groups (L,) or (N, L) timestamps."""
     order = uniforms.argsort(dim=1, stable=True)
-    order = order.gather(1, groups[order].argsort(dim=1, stable=True))
+    order = order.gather(1, groups.expand(contexts.shape).gather(1, order).argsort(dim=1, stable=True))
     return contexts.gather(1, order)
 
 

@@ -10,9 +10,10 @@ import numpy as np
 import torch
 
 from oscar_causal.density.interface import Contexts, EventDensity
+from oscar_causal.density.transfer import send
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
-from oscar_causal.discovery.contexts import Int64, Stream, draw, replace_types
-from oscar_causal.discovery.subject import Subject
+from oscar_causal.discovery.contexts import Stream
+from oscar_causal.discovery.subject import Subject, Variants, build_contexts
 
 NEAR_Q = 2.0
 """A q-value within this factor of alpha is near it."""
@@ -67,22 +68,18 @@ def with_agreement(boundary: Boundary, others: Sequence[Boundary]) -> Boundary:
     return replace(boundary, evidence=tuple(evidence), flags=(*boundary.flags, *flags))
 
 
-def screen_contexts(subject: Subject, rate: float) -> Int64:
+def screen_contexts(subject: Subject, rate: float) -> torch.Tensor:
     """A few contexts (n, L) of the kind that screening uses: every type that may be replaced is, with this rate."""
-    shape = (CONTEXTS, len(subject.event_ids))
-    masks = _stream(subject, "mask").uniforms(CONTEXTS, len(subject.types)) < np.where(subject.testable, rate, 0.0)
-    draws = draw(subject.law, _stream(subject, "draw").uniforms(*shape))
-    return replace_types(subject.event_ids, subject.owner, masks, draws)
+    uniforms = Stream(subject.seed, subject.sequence_id, "mask plausibility").uniforms(CONTEXTS, len(subject.types))
+    masks = uniforms < np.where(subject.testable, rate, 0.0)
+    return build_contexts([Variants(subject, masks[:, subject.owner], "plausibility", shuffled=False)])[0]
 
 
-def _stream(subject: Subject, what: str) -> Stream:
-    return Stream(subject.seed, subject.sequence_id, f"{what} plausibility")
-
-
-def plausibility(model: EventDensity, sequence: Contexts, contexts: Int64) -> tuple[float, float]:
+def plausibility(model: EventDensity, sequence: Contexts, contexts: torch.Tensor) -> tuple[float, float]:
     """Mean log probability of an event (nats) under Tf_x: of the observed sequence, and in the first few contexts."""
-    ids = torch.cat([sequence.event_ids, torch.as_tensor(contexts[:CONTEXTS]).to(sequence.event_ids.device)])
-    means = _event_logp(model, replace(sequence, event_ids=ids)).double().clamp(min=LEAST_LOGP).mean(dim=1)
+    drawn = contexts[:CONTEXTS]
+    ids = torch.cat([send(sequence.event_ids, drawn.device), drawn])
+    means = _event_logp(model, replace(sequence, event_ids=ids)).cpu().double().clamp(min=LEAST_LOGP).mean(dim=1)
     return float(means[0]), float(means[1:].mean())
 
 

@@ -39,7 +39,7 @@ PAIR_KEYS = ["label", "event", "window", "group"]
 PAIR_SUMS = ["present", "tested", "effect", "effect_square", "noise", "noisy", "causes", "inhibitors"]
 CELL_KEYS = ["label", "event", "group", "cell"]
 LABEL_KEYS = ["label", "window", "group"]
-LABEL_SUMS = ["sequences", "probability", "untrusted", "seen"]
+LABEL_SUMS = ["sequences", "probability", "untrusted", "seen", "unlabelled", "absent"]
 PATTERN_KEYS = ["label", "boundary", "pattern", "group"]
 SCHEMAS = {
     "pairs": (PAIR_KEYS, PAIR_SUMS),
@@ -48,8 +48,10 @@ SCHEMAS = {
     "patterns": (PATTERN_KEYS, ["sequences", "positives"]),
 }
 """Table -> (keys, sums). `pairs`: sequences with label and event; how many were tested; sums over the tested ones of
-effect, its square and its squared standard error (over `noisy` of them). `cells`: close looks, see `cells`. `patterns`:
-which features of a boundary (a hash of them) held, in hexadecimal, see `reading`."""
+effect, its square and its squared standard error (over `noisy` of them). `cells`: close looks, see `cells`. `labels`:
+`unlabelled` of the sequences have no recorded labels (the model's word alone); `absent` further ones were explained
+although the label is recorded not to have come, and count nowhere else. `patterns`: which features of a boundary (a
+hash of them) held, in hexadecimal, see `reading`."""
 
 
 @dataclass(frozen=True)
@@ -128,15 +130,20 @@ def collect_results(results: Path | str, where: Whereabouts) -> Iterator[FleetEv
 
 
 def collect(verdicts: pa.Table, evidence: pa.Table, where: Whereabouts) -> FleetEvidence:
-    """The statistics of some rows of `verdicts` and `evidence`. Labels known not to have come are left out."""
-    came = verdicts.filter(pc.fill_null(verdicts["observed"], True))
-    at = pc.index_in(came["sequence_id"], where.table["sequence_id"])
+    """The statistics of some rows of `verdicts` and `evidence`.
+
+    Labels that the model predicts where none are recorded count like recorded ones and are marked as `unlabelled`;
+    labels recorded not to have come are counted as `absent` and left out of everything else.
+    """
+    at = pc.index_in(verdicts["sequence_id"], where.table["sequence_id"])
     if at.null_count:
         raise FolderError(f"results: {at.null_count} explained sequences are not in the dataset")
-    placed = came.select(["label", "probability", "trusted", "seen_in_training"])
+    every = verdicts.select(["sequence_id", "label", "observed", "probability", "trusted", "seen_in_training"])
     for name in ("group", "window"):
-        placed = placed.append_column(name, where.table[name].take(at))
-    of_verdict = pc.index_in(_pair_key(evidence), _pair_key(came))
+        every = every.append_column(name, where.table[name].take(at))
+    came = pc.fill_null(every["observed"], True)
+    placed, absent = every.filter(came), every.filter(pc.invert(came))
+    of_verdict = pc.index_in(_pair_key(evidence), _pair_key(placed))
     known = pc.is_valid(of_verdict)
     rows = evidence.filter(known)
     for name in ("group", "window"):
@@ -144,7 +151,7 @@ def collect(verdicts: pa.Table, evidence: pa.Table, where: Whereabouts) -> Fleet
     return FleetEvidence(
         pairs=_sum("pairs", [_pair_rows(rows)]),
         cells=empty_evidence().cells,
-        labels=_sum("labels", [_label_rows(placed)]),
+        labels=_sum("labels", [_label_rows(placed), _absent_rows(absent)]),
     )
 
 
@@ -194,7 +201,15 @@ def _label_rows(verdicts: pa.Table) -> pa.Table:
         "probability": fixed(np.nan_to_num(_floats(verdicts["probability"]))),
         "untrusted": pc.fill_null(pc.equal(verdicts["trusted"], False), False).cast(pa.int64()),
         "seen": pc.fill_null(verdicts["seen_in_training"], False).cast(pa.int64()),
+        "unlabelled": pc.is_null(verdicts["observed"]).cast(pa.int64()),
+        "absent": np.zeros(len(verdicts), np.int64),
     }
+    return pa.table(columns, schema=_schema("labels"))
+
+
+def _absent_rows(verdicts: pa.Table) -> pa.Table:
+    nothing = dict.fromkeys(LABEL_SUMS, np.zeros(len(verdicts), np.int64))
+    columns = {name: verdicts[name] for name in LABEL_KEYS} | nothing | {"absent": np.ones(len(verdicts), np.int64)}
     return pa.table(columns, schema=_schema("labels"))
 
 

@@ -87,6 +87,8 @@ class FleetPrior:
     rules: Mapping[str, Rule] | None = None
     rule_subjects: str | None = None
     """The subjects that the rules were recovered from (`pack_subjects`); None = not known."""
+    never_without: Mapping[str, Mapping[str, tuple[str, ...]]] = field(default_factory=dict)
+    """Label -> event -> events that no sequence of the fleet holds without it (`graph.variants`)."""
 
     @cached_property
     def _rows(self) -> dict[str, dict[str, int]]:

@@ -51,6 +51,10 @@ class FusedConfig:
             raise UsageError(f"looks: expected at least 4, got {self.looks}")
 
 
+Own = tuple[list[LabelEvidence], int]
+"""What `intervention` found for each label, and the contexts it took."""
+
+
 @dataclass(frozen=True)
 class Measured:
     """All measurements of one sequence."""
@@ -62,32 +66,44 @@ class Measured:
     """Types among the candidates of the look that nothing speaks for."""
 
 
+def one_shot(
+    model: LabelDensity,
+    subject: Subject,
+    labels: Int64,
+    names: list[str],
+    settings: tuple[InterventionConfig, FusedConfig],
+    *,
+    forbidden: Bool | None = None,
+) -> Own:
+    """`intervention` with the contexts that the looks leave."""
+    config, fused = settings
+    if config.contexts - fused.looks < LEAST:
+        raise UsageError(f"contexts: fused needs at least {fused.looks + LEAST}, got {config.contexts}")
+    smaller = replace(config, contexts=config.contexts - fused.looks)
+    return intervention.explain(model, subject, labels, names, smaller, forbidden=forbidden)
+
+
 def measure(
     model: LabelDensity,
     subject: Subject,
     labels: Int64,
     names: list[str],
     likely: list[list[str]],
-    settings: tuple[InterventionConfig, FusedConfig],
+    own: Own,
     *,
+    looks: int,
     controls: int = 0,
-    forbidden: Bool | None = None,
 ) -> Measured:
-    """Run `intervention` and the close look; `likely` are the events the fleet suspects for each label.
+    """The close look beside `own` evidence; `likely` are the events the fleet suspects for each label.
 
-    `controls`: so many further events that nothing speaks for are looked at, beyond the budget.
+    `looks` contexts are spent. `controls`: so many further events that nothing speaks for are looked at, beyond them.
     """
-    config, fused = settings
-    if config.contexts - fused.looks < LEAST:
-        raise UsageError(f"contexts: fused needs at least {fused.looks + LEAST}, got {config.contexts}")
-    barred = {} if forbidden is None else {"forbidden": forbidden}
-    smaller = replace(config, contexts=config.contexts - fused.looks)
-    found, spent = intervention.explain(model, subject, labels, names, smaller, **barred)
+    found, spent = own
     unchanged, again = shuffled_reference(model, subject, labels, np.array([item.observed for item in found]))
-    candidates = choose_candidates(subject, names, likely, found, int(CANDIDATE_SHARE * fused.looks))
+    candidates = choose_candidates(subject, names, likely, found, int(CANDIDATE_SHARE * looks))
     suspected = {e.event for item in found for e in item.evidence if e.p_value is not None}.union(*likely)
     others = _controls(subject, names, suspected, controls)
-    look = close_look(model, subject, labels, unchanged.mean(0), candidates, fused.looks - again)
+    look = close_look(model, subject, labels, unchanged.mean(0), candidates, looks - again)
     if len(others):
         look = _with_controls(look, close_look(model, subject, labels, unchanged.mean(0), others, len(others)))
     found = [_with_looked_at(item, j, subject, names, look) for j, item in enumerate(found)]
@@ -180,17 +196,19 @@ def explain(
     fleet: tuple[FleetPrior, str],
     settings: tuple[InterventionConfig, FusedConfig],
     *,
+    own: Own | None = None,
     forbidden: Bool | None = None,
-) -> tuple[list[LabelEvidence], int]:
+) -> Own:
     """Evidence for each label, and the number of contexts spent; the counterpart of `intervention.explain`.
 
-    `fleet`: the prior, and the subject of this sequence.
+    `fleet`: the prior, and the subject of this sequence. `own`: what `one_shot` has found already.
     """
     prior, subject_id = fleet
     fold, label_names = subject_fold(subject_id), [model.vocabulary.labels[int(label)] for label in labels]
     present = [name for t, name in enumerate(names) if subject.testable[t]]
     likely = [prior.candidates(label, present, fold) for label in label_names]
-    measured = measure(model, subject, labels, names, likely, settings, forbidden=forbidden)
+    own = own or one_shot(model, subject, labels, names, settings, forbidden=forbidden)
+    measured = measure(model, subject, labels, names, likely, own, looks=settings[1].looks)
     flags = (CLASSICAL_FLAG,) if prior.classical_saw(subject_id) else ()
     found, index = [], event_index(subject, names)
     for j, label in enumerate(label_names):
@@ -199,8 +217,21 @@ def explain(
         evidence = judge.fuse(measured, j, names, rule_causes(prior, label, index))
         item = measured.labels[j]
         of_rule = (RULE_FLAG,) if prior.rule_saw(label, subject_id) else ()
-        found.append(replace(item, evidence=evidence, flags=(*item.flags, *flags, *of_rule)))
+        unseen = never_without(prior, label, evidence, present)
+        found.append(replace(item, evidence=evidence, flags=(*item.flags, *flags, *of_rule, *unseen)))
     return found, measured.contexts
+
+
+def never_without(
+    prior: FleetPrior, label: str, evidence: tuple[EventEvidence, ...], present: list[str]
+) -> tuple[str, ...]:
+    """Flags for accepted events without which the fleet has never seen another event that is here."""
+    known, here, flags = prior.never_without.get(label, {}), set(present), []
+    for item in evidence:
+        others = [other for other in known.get(item.event, ()) if item.accepted and other in here]
+        if others:
+            flags.append(f"never seen without {item.event}: {', '.join(others)}; the data cannot tell them apart")
+    return tuple(flags)
 
 
 def event_index(subject: Subject, names: list[str]) -> EventIndex:

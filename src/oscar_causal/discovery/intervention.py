@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.boundary import EventEvidence, RankedBy, Verdict
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
+from oscar_causal.discovery.differences import Differences, differences
 from oscar_causal.discovery.finalists import choose_finalists, focus_rates, rank
 from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
 from oscar_causal.discovery.removal import Removed, remove_finalists
-from oscar_causal.discovery.significance import bounded_interval
 from oscar_causal.discovery.subject import Stage, Subject, respond
 from oscar_causal.errors import UsageError
 
@@ -173,33 +174,34 @@ class _Judge:
     def all_evidence(self, allowed: Bool, tested: Focus, removed: Removed) -> tuple[EventEvidence, ...]:
         """Evidence for every finalist, and for every other allowed type that was replaced in some context."""
         place = {int(t): k for k, t in enumerate(tested.finalists)}
-        evidence = []
-        for t in np.flatnonzero(allowed).tolist():
-            if t in place:
-                evidence.append(self._finalist(t, tested, place[t], removed))
-            elif self.screen is not None:
-                evidence.append(self._screened(t, self.screen))
-        return tuple(evidence)
+        close = self._differences(self.focus, tested.finalists)
+        others = np.setdiff1d(np.flatnonzero(allowed), tested.finalists)
+        far = None if self.screen is None else self._differences(self.screen, others)
+        found = {t: self._finalist(t, tested, k, close, removed) for t, k in place.items() if allowed[t]}
+        if far is not None:
+            found |= {t: self._screened(t, k, far) for k, t in enumerate(others.tolist())}
+        return tuple(found[t] for t in sorted(found))
 
-    def _finalist(self, t: int, tested: Focus, k: int, removed: Removed) -> EventEvidence:
-        outcome, mask = self.focus.outcomes[:, self.label], self.focus.masks[:, t]
-        effect, se = _difference(outcome, mask)
-        low, high = bounded_interval(outcome, mask.astype(float), 1 - self.config.alpha)
+    def _differences(self, stage: Stage, types: Int64) -> Differences:
+        return differences(stage.outcomes[:, self.label], stage.masks[:, types], 1 - self.config.alpha)
+
+    def _finalist(self, t: int, tested: Focus, k: int, close: Differences, removed: Removed) -> EventEvidence:
+        effect, se, low, high = float(close.effects[k]), close.error(k), float(close.low[k]), float(close.high[k])
         q, drop = float(tested.q_values[k]), removed.drop(t, self.reference)
         partner = removed.partner.get(t)
         return EventEvidence(
             event=self.names[t],
-            positions=self._positions(t),
+            positions=self.subject.places[t],
             verdict=self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high)),
             effect=effect,
             se=se,
-            n_kept=int((~mask).sum()),
-            n_replaced=int(mask.sum()),
+            n_kept=int(close.kept[k]),
+            n_replaced=int(close.replaced[k]),
             p_value=float(tested.tests.p_values[k]),
             q_value=q,
             score=float(tested.tests.scores[k]),
             indicator=effect,
-            indicator_sd=float(outcome.std(ddof=1)),
+            indicator_sd=self.spread,
             indicator_se=se,
             ci_low=low,
             ci_high=high,
@@ -209,6 +211,11 @@ class _Judge:
             partner=None if partner is None else self.names[partner],
             jointly=None if partner is None else self.reference - removed.without_both[t],
         )
+
+    @cached_property
+    def spread(self) -> float:
+        """Standard deviation of P(label) over the contexts of the focus stage."""
+        return float(self.focus.outcomes[:, self.label].std(ddof=1))
 
     def _strength(self, conditional: float, drop: float | None) -> float:
         """The effect in this sequence if it was measured and is there; else the one in the most telling contexts.
@@ -226,38 +233,20 @@ class _Judge:
             return "no effect"
         return "not resolvable"
 
-    def _screened(self, t: int, screen: Stage) -> EventEvidence:
-        mask = screen.masks[:, t]
-        outcome = screen.outcomes[:, self.label]
-        effect, se = _difference(outcome, mask)
-        low, high = bounded_interval(outcome, mask.astype(float), 1 - self.config.alpha)
-        small = -self.config.delta <= low and high <= self.config.delta
+    def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
+        small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta
         return EventEvidence(
             event=self.names[t],
-            positions=self._positions(t),
+            positions=self.subject.places[t],
             verdict="no effect" if small else "not resolvable",
-            effect=effect,
-            se=se,
-            n_kept=int((~mask).sum()),
-            n_replaced=int(mask.sum()),
+            effect=float(far.effects[k]),
+            se=far.error(k),
+            n_kept=int(far.kept[k]),
+            n_replaced=int(far.replaced[k]),
         )
-
-    def _positions(self, t: int) -> tuple[int, ...]:
-        return tuple(np.flatnonzero(self.subject.owner == t).tolist())
 
 
 def _turning(item: EventEvidence) -> str | None:
     """A flag for an accepted event whose mean effect over contexts points the other way than its verdict."""
     turned = (item.verdict == "cause" and item.effect < 0) or (item.verdict == "inhibitor" and item.effect > 0)
     return f"the direction of {item.event} depends on the context" if turned else None
-
-
-def _difference(outcome: Float64, mask: Bool) -> tuple[float, float | None]:
-    """Mean kept minus mean replaced, and its standard error (None with fewer than two on a side)."""
-    kept, replaced = outcome[~mask], outcome[mask]
-    if not len(kept) or not len(replaced):
-        return 0.0, None
-    effect = float(kept.mean() - replaced.mean())
-    if min(len(kept), len(replaced)) < 2:
-        return effect, None
-    return effect, float(np.sqrt(kept.var(ddof=1) / len(kept) + replaced.var(ddof=1) / len(replaced)))

@@ -177,11 +177,10 @@ def _predicted(model: LabelDensity, sequence: Contexts) -> Int64:
 
 def _positions(vocabulary: Vocabulary, sequence: Contexts) -> dict[str, tuple[int, ...]]:
     """Where each event of the sequence stands."""
-    places: dict[str, tuple[int, ...]] = {}
+    places: dict[int, list[int]] = {}
     for position, event in enumerate(sequence.event_ids[0].tolist()):
-        name = vocabulary.name(event)
-        places[name] = (*places.get(name, ()), position)
-    return places
+        places.setdefault(event, []).append(position)
+    return {vocabulary.name(event): tuple(found) for event, found in places.items()}
 
 
 def _flags(encoded: Encoded, index: int, sequence: Contexts, min_context: int) -> list[str]:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from scipy.special import stdtr, stdtrit
 
-from oscar_causal.discovery.evidence import FOLDS, GROUPS, ONE
+from oscar_causal.discovery.evidence import FOLDS, GROUPS, ONE, PAIR_SUMS
 from oscar_causal.discovery.significance import benjamini_hochberg
 
 Float64 = npt.NDArray[np.float64]
@@ -38,11 +38,12 @@ class PairSums:
     noise: Float64
     noisy: Int64
     causes: Int64
+    inhibitors: Int64
 
     def without_fold(self, fold: int) -> PairSums:
         """The same sums without the subjects of one fold."""
         kept = np.arange(GROUPS) % FOLDS != fold
-        parts = ("present", "tested", "effect", "square", "noise", "noisy", "causes")
+        parts = ("present", "tested", "effect", "square", "noise", "noisy", "causes", "inhibitors")
         return replace(self, **{name: getattr(self, name) * kept for name in parts})
 
     def mean_effect(self) -> GroupedMean:
@@ -54,7 +55,7 @@ class PairSums:
 def pair_sums(pairs: pa.Table) -> PairSums:
     """Lay out the `pairs` table of the evidence by pair and group, windows added up; only pairs tested at all."""
     table = pairs.group_by(["label", "event", "group"], use_threads=False).aggregate(
-        [(name, "sum") for name in ("present", "tested", "effect", "effect_square", "noise", "noisy", "causes")]
+        [(name, "sum") for name in PAIR_SUMS]
     )
     keys = list(zip(table["label"].to_pylist(), table["event"].to_pylist(), strict=True))
     tested = table["tested_sum"].to_numpy()
@@ -78,6 +79,7 @@ def pair_sums(pairs: pa.Table) -> PairSums:
         laid_out("noise") / ONE,
         laid_out("noisy"),
         laid_out("causes"),
+        laid_out("inhibitors"),
     )
 
 

@@ -11,13 +11,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity
+from oscar_causal.density.transfer import send
 from oscar_causal.discovery.boundary import EventEvidence
 from oscar_causal.discovery.cmi import bernoulli_kl
-from oscar_causal.discovery.contexts import Float64, Int64, Stream, draw, truncate_law
+from oscar_causal.discovery.contexts import Float64, Int64, Stream, truncate_law
+from oscar_causal.discovery.device_contexts import draw_on
 from oscar_causal.errors import UsageError
 
 SAMPLERS = ("top-k", "permutation", "none")
@@ -76,32 +78,31 @@ class PrefixCurves:
 
 def sample_pasts(
     model: EventDensity, sequence: Contexts, config: PrefixConfig, *, seed: int, sequence_id: str
-) -> Int64:
-    """N variants (N, L) of the sequence whose first c events are resampled."""
-    observed = sequence.event_ids[0].cpu().numpy()
+) -> Tensor:
+    """N variants (N, L) of the sequence whose first c events are resampled, on the device of the law."""
+    observed, c = sequence.event_ids, config.context
     if config.sampler == "none":
-        return observed[None, :]
-    c = config.context
-    contexts = np.repeat(observed[None, :], config.contexts, axis=0)
+        return observed
     uniforms = Stream(seed, sequence_id, "prefix").uniforms(config.contexts, c)
     if config.sampler == "permutation":
-        contexts[:, :c] = observed[:c][np.argsort(uniforms, axis=1, kind="stable")]
-        return contexts
-    law = truncate_law(
-        model.event_probs(sequence)[:c], top_k=config.top_k, top_p=config.top_p, temperature=config.temperature
-    )
-    contexts[:, :c] = draw(law, uniforms)
-    return contexts
+        first = observed[0, :c][torch.as_tensor(np.argsort(uniforms, axis=1, kind="stable"))]
+    else:
+        law = truncate_law(
+            model.event_probs(sequence)[:c], top_k=config.top_k, top_p=config.top_p, temperature=config.temperature
+        )
+        first = draw_on(law, send(uniforms, law.device))
+    rest = send(observed[:, c:], first.device).expand(config.contexts, -1)
+    return torch.cat([first, rest], dim=1)
 
 
-def prefix_curves(label_model: LabelDensity, sequence: Contexts, pasts: Int64, labels: Int64, c: int) -> PrefixCurves:
+def prefix_curves(label_model: LabelDensity, sequence: Contexts, pasts: Tensor, labels: Int64, c: int) -> PrefixCurves:
     """Eq. 4 and the indicator along the sequence; sums over contexts piece by piece, never (N, L, Y) at once."""
     length = sequence.event_ids.shape[1]
     steps = torch.arange(c, length + 1)
     wanted = torch.as_tensor(labels)
     total = squares = information = np.zeros((length - c, len(labels)))
-    for piece in np.array_split(pasts, max(1, -(-len(pasts) * length * len(labels) // (1 << 22)))):
-        contexts = Contexts(torch.as_tensor(piece), sequence.times, sequence.channels)
+    for piece in torch.tensor_split(pasts, max(1, -(-len(pasts) * length * len(labels) // (1 << 22)))):
+        contexts = Contexts(piece, sequence.times, sequence.channels)
         probs = label_model.label_probs(contexts, wanted, steps).double().cpu().numpy()  # (n, L - c + 1, Y')
         before, after = probs[:, :-1], probs[:, 1:]
         information = information + bernoulli_kl(after, before).sum(0)
@@ -133,30 +134,31 @@ def prefix_evidence(
     if config.max_lag is not None:
         tested = times[-1] - times[c:] <= config.max_lag
     by_event: dict[str, list[int]] = {}
-    for index in np.flatnonzero(tested):
-        by_event.setdefault(event_names[c + int(index)], []).append(int(index))
-    return tuple(_fold(event, indices, curves, column, passed, c) for event, indices in by_event.items())
+    for index in np.flatnonzero(tested).tolist():
+        by_event.setdefault(event_names[c + index], []).append(index)
+    figures = [part[:, column].tolist() for part in (curves.cmi_nats, curves.indicator, curves.indicator_sd)]
+    hits = set(np.flatnonzero(passed).tolist())
+    return tuple(_fold(event, indices, figures, hits, config, curves.contexts) for event, indices in by_event.items())
 
 
 def _fold(
-    event: str, indices: list[int], curves: PrefixCurves, column: int, passed: npt.NDArray[np.bool_], c: int
+    event: str, indices: list[int], figures: list[list[float]], hits: set[int], config: PrefixConfig, contexts: int
 ) -> EventEvidence:
-    cmi = curves.cmi_nats[indices, column]
-    best = indices[int(np.argmax(cmi))]
-    hits = [index for index in indices if passed[index]]
-    indicator = float(curves.indicator[best, column])
-    sd = float(curves.indicator_sd[best, column])
-    verdict = ("cause" if indicator >= 0 else "inhibitor") if hits else "no effect"
+    cmi_nats, indicators, deviations = figures
+    best = max(indices, key=cmi_nats.__getitem__)
+    passed = [index for index in indices if index in hits]
+    indicator, sd, se = indicators[best], deviations[best], deviations[best] / contexts**0.5
+    verdict = ("cause" if indicator >= 0 else "inhibitor") if passed else "no effect"
     return EventEvidence(
         event=event,
-        positions=tuple(index + c for index in (hits or indices)),
+        positions=tuple(index + config.context for index in (passed or indices)),
         verdict=verdict,  # type: ignore[arg-type]
         effect=indicator,
-        se=sd / curves.contexts**0.5,
-        n_kept=curves.contexts,
-        score=float(cmi.max()),
+        se=se,
+        n_kept=contexts,
+        score=cmi_nats[best],
         indicator=indicator,
         indicator_sd=sd,
-        indicator_se=sd / curves.contexts**0.5,
-        cmi_nats=float(cmi.max()),
+        indicator_se=se,
+        cmi_nats=cmi_nats[best],
     )

@@ -47,6 +47,7 @@ def write_prior(folder: Path, prior: FleetPrior) -> None:
             "class_means": prior.class_means.tolist(),
             "rare": sorted(prior.rare),
             "rule_subjects": prior.rule_subjects,
+            "never_without": {label: dict(part) for label, part in prior.never_without.items()},
             "classical": None if prior.classical is None else _classical_json(prior.classical),
         },
     )
@@ -104,6 +105,7 @@ def read_prior(population: Path | str) -> FleetPrior:
         ratios, means = _tables(info)
         classical, rare = _classical(info["classical"]), frozenset(info["rare"])
         readings = _readings(folder / "readings.json")
+        never = {label: {e: tuple(o) for e, o in part.items()} for label, part in info.get("never_without", {}).items()}
     except (pa.ArrowException, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise FolderError(f"{folder}: damaged population: {path.name} or prior.parquet cannot be read") from error
     rules = folder / "rules.json"
@@ -111,7 +113,7 @@ def read_prior(population: Path | str) -> FleetPrior:
     pairs = table.select(["label", "event", "sequences"])
     known = {label: item.rule for label, item in published.items()}
     subjects = info.get("rule_subjects")
-    return FleetPrior(pairs, rates, outside, ratios, means, rare, classical, readings, known, subjects)
+    return FleetPrior(pairs, rates, outside, ratios, means, rare, classical, readings, known, subjects, never)
 
 
 def _rates(table: pa.Table, name: str) -> Any:

@@ -194,14 +194,18 @@ def acted(with_event: float, without: float) -> float:
     return float(np.clip(power / max(with_event, 1e-9), 0.0, SURE))
 
 
-def count_patterns(dataset: Dataset, features: Mapping[str, Features]) -> FleetEvidence:
-    """How often each pattern was met, and met with its label, over the labelled sequences; statistics alone."""
+def count_patterns(dataset: Dataset, *sources: Mapping[str, Features]) -> FleetEvidence:
+    """How often each pattern was met, and met with its label, over the labelled sequences; statistics alone.
+
+    Each source gives the boundaries of labels; what two of them share is counted once.
+    """
     data = dataset if dataset.labelled.all() else dataset.take(dataset.labelled)
     names = {name: number for number, name in enumerate(data.event_names)}
     index = EventIndex(data.events.offsets, data.events.ids, data.times, names)
     labels = {name: number for number, name in enumerate(data.label_names)}
     group, parts, rows = subject_groups(data.subject_ids), [], data.labels.rows()
-    for label, boundary in sorted(features.items()):
+    wanted = {(label, part.digest): part for features in sources for label, part in features.items()}
+    for (label, _), boundary in sorted(wanted.items(), key=lambda item: item[0]):
         if label in labels and boundary:
             parts.append(_count(label, boundary, index, group, rows[data.labels.ids == labels[label]]))
     return pattern_evidence(parts)

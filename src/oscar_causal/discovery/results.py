@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -29,9 +29,6 @@ from oscar_causal.data.folders import (
 )
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.errors import FolderError, UsageError
-
-if TYPE_CHECKING:
-    import networkx as nx
 
 FORMAT_VERSION = 1
 SHARD_SEQUENCES = 256
@@ -228,40 +225,6 @@ def read_table(folder: Path | str, name: str) -> pa.Table:
 def boundary_table(boundaries: Iterable[Boundary], name: str) -> pa.Table:
     """Boundaries in memory as the table `verdicts`, `evidence` or `causes` that a results folder would hold."""
     return _table(name, list(boundaries), _TABLES[name])
-
-
-def to_networkx(results: Iterable[Boundary] | Path | str) -> nx.DiGraph:
-    """Boundaries, or a results folder, as a graph: an edge from each accepted event to its label.
-
-    Nodes are ("event", name) and ("label", name) with attributes `kind` and `name`; a label without any cause stands
-    alone. Edges carry `sequences` (ids), and for each of them `verdicts` and `indicators`.
-
-    >>> evidence = (EventEvidence("A", (0,), "cause", 0.5, indicator=0.5),)
-    >>> to_networkx([Boundary("car 1", "fault", True, 0.9, evidence)]).edges[("event", "A"), ("label", "fault")]
-    {'sequences': ['car 1'], 'verdicts': ['cause'], 'indicators': [0.5]}
-    """
-    import networkx as nx
-
-    if isinstance(results, Path | str):
-        labels = read_table(results, "verdicts")["label"].to_pylist()
-        rows = read_table(results, "causes").to_pylist()
-    else:
-        boundaries = list(results)
-        labels = [item.label for item in boundaries]
-        rows = _table("causes", boundaries, CAUSE_SCHEMA).to_pylist()
-    graph = nx.DiGraph()
-    for label in labels:
-        graph.add_node(("label", label), kind="label", name=label)
-    for row in rows:
-        ends = ("event", row["event"]), ("label", row["label"])
-        graph.add_node(ends[0], kind="event", name=row["event"])
-        if not graph.has_edge(*ends):
-            graph.add_edge(*ends, sequences=[], verdicts=[], indicators=[])
-        edge = graph.edges[ends]
-        edge["sequences"].append(row["sequence_id"])
-        edge["verdicts"].append(row["verdict"])
-        edge["indicators"].append(row["indicator"])
-    return graph
 
 
 def shard_files(boundaries: Iterable[Boundary]) -> dict[str, bytes]:

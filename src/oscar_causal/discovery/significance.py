@@ -14,6 +14,7 @@ import numpy.typing as npt
 from scipy.special import betaincinv
 
 Float64 = npt.NDArray[np.float64]
+Int64 = npt.NDArray[np.int64]
 Bool = npt.NDArray[np.bool_]
 
 MAX_CONDITIONING = 8
@@ -23,6 +24,10 @@ STRONG = 2.2
 SIDES = ((1, 0.75), (-1, 0.25))
 """Sides of a test (1: keeping the event raises P, -1: it lowers P) and their shares of the error: mostly causes are
 asked for."""
+FEWEST_ROWS = 6
+"""Among fewer rows no further event is looked for."""
+TINY = 1e-300
+"""Stands for zero where a logarithm is taken."""
 FLAT = 1e-7
 """Rows whose outcomes spread less than this (root of the sum of squares) agree: what is left is rounding."""
 
@@ -44,16 +49,26 @@ def leading_columns(outcome: Float64, masks: Float64, rates: Float64) -> list[in
     For causes that are all needed, a row that replaces one says nothing about the others: leave such rows out.
     `masks` (N, K) is 1 where replaced.
     """
-    rows = np.ones(len(outcome), bool)
-    found: list[int] = []
-    while len(found) < min(MAX_CONDITIONING, masks.shape[1]) and rows.sum() >= 6:
-        score = np.abs(standardised(outcome, masks, rates, rows))
-        score[found] = 0.0
-        best = int(np.argmax(score))
-        if score[best] < STRONG:
+    found = _leading(outcome[None], masks, rates, np.ones((1, masks.shape[1]), bool))[0]
+    return [int(column) for column in found[found >= 0]]
+
+
+def _leading(outcomes: Float64, masks: Float64, rates: Float64, free: Bool) -> Int64:
+    """Leading columns among the `free` ones (C, K) for each of the outcomes (C, N): (C, at most 8), -1 = no more."""
+    rows = np.ones(outcomes.shape, bool)
+    open_, every = free.copy(), np.arange(len(outcomes))
+    found = np.full((len(outcomes), MAX_CONDITIONING), -1)
+    going = open_.any(1)
+    for step in range(MAX_CONDITIONING):
+        going &= (rows.sum(1) >= FEWEST_ROWS) & open_.any(1)
+        if not going.any():
             break
-        found.append(best)
-        rows &= masks[:, best] == 0
+        score = np.where(open_, np.abs(standardised(outcomes, masks, rates, rows)), 0.0)  # (C, K)
+        best = score.argmax(1)
+        going &= score[every, best] >= STRONG
+        found[going, step] = best[going]
+        open_[every[going], best[going]] = False
+        rows &= ~going[:, None] | (masks[:, best].T == 0)
     return found
 
 
@@ -69,83 +84,100 @@ def column_test(
     contexts: delta is taken off the kept rows, and each side is tested on its own with its share of the error
     (`SIDES`).
     """
-    sides = ((0, 1.0),) if delta == 0 else SIDES
-    results = np.ones((3, masks.shape[1]))
-    redraws = {rate: rate - (rate > uniforms.T) for rate in set(rates.tolist())}  # (N, R) each; most columns share one
-    for t in range(masks.shape[1]):
-        redrawn = redraws[float(rates[t])]
-        found = []
-        for side, share in sides:
-            shifted = outcome - side * delta * (1 - masks[:, t])
-            p, score, rows = _one_column(shifted, masks, rates, redrawn, t, side)
-            found.append((min(1.0, p / share), score, rows))
-        p, score, rows = min(found, key=lambda item: (item[0], -item[1]))
-        results[:, t] = p, score, _gap(outcome[rows], masks[rows, t])
-    return ColumnTest(*results)
+    sides, shares = (np.zeros(1), np.ones(1)) if delta == 0 else np.array(SIDES).T
+    count = masks.shape[1]
+    column, side = np.tile(np.arange(count), len(sides)), np.repeat(sides, count)  # (C,) cases, side by side
+    p, scores, rows = _test_cases(outcome, masks, rates, uniforms, column, side, delta)
+    p, scores = np.minimum(1.0, p.reshape(-1, count) / shares[:, None]), scores.reshape(-1, count)
+    best = np.lexsort((-scores, p), axis=0)[0]  # (K,) the side that speaks loudest
+    every = np.arange(count)
+    chosen = rows.reshape(len(sides), count, -1)[best, every]  # (K, N)
+    return ColumnTest(p[best, every], scores[best, every], _gaps(outcome, masks.T > 0, chosen))
 
 
-def _one_column(
-    outcome: Float64, masks: Float64, rates: Float64, redraws: Float64, t: int, side: int
-) -> tuple[float, float, Bool]:
-    """p-value, statistic and rows of column t; side 1: keeping raises, -1: keeping lowers, 0: either.
+def _test_cases(  # noqa: PLR0913 - arrays of one test
+    outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64, column: Int64, side: Float64, delta: float
+) -> tuple[Float64, Float64, Bool]:
+    """p-value (C,), statistic (C,) and rows (C, N) of some columns; side 1: keeping raises, -1: lowers, 0: either.
 
-    `redraws` (N, R): the rate minus the column drawn afresh. Rows are chosen by the outcome and the other columns
-    alone: that makes the p-value exact.
+    Rows are chosen by the outcome and the other columns alone: that makes the p-value exact.
     """
-    rate, rest = float(rates[t]), np.delete(np.arange(masks.shape[1]), t)
-    others = [int(rest[k]) for k in leading_columns(outcome, masks[:, rest], rates[rest])]
-    parts = _row_sets(masks, t, others)  # (N, S)
-    residual = _centred(outcome, parts)
-    spread = _spread(residual) * np.sqrt(rate * (1 - rate))
-    observed = _turned((rate - masks[:, t]) @ residual / spread, side)  # (S,)
-    redrawn = _turned((residual / spread).T @ redraws, side).max(0)  # (R,)
-    at = int(np.argmax(observed))
-    reached = int((redrawn >= observed[at] - 1e-9).sum())
-    return (1 + reached) / (redraws.shape[1] + 1), float(observed[at]), parts[:, at] > 0
+    every, rate = np.arange(len(column)), rates[column]
+    shifted = outcome - (side * delta)[:, None] * (1 - masks.T[column])  # (C, N)
+    parts = _row_sets(masks, column, _leading(shifted, masks, rates, column[:, None] != np.arange(masks.shape[1])))
+    residual = _centred(shifted[:, None], parts)  # (C, S, N)
+    spread = _spread(residual) * np.sqrt(rate * (1 - rate))[:, None]
+    weights = np.where(side < 0, -1.0, 1.0)[:, None, None] * residual / spread[..., None]
+    observed = _turned((weights * (rate[:, None] - masks.T[column])[:, None]).sum(-1), side)  # (C, S)
+    at = observed.argmax(1)
+    largest = observed[every, at]
+    reached = _as_large(weights, largest, rate, uniforms, side)
+    return (1 + reached) / (len(uniforms) + 1), largest, parts[every, at]
 
 
-def _turned(standard: Float64, side: int) -> Float64:
-    return side * standard if side else np.abs(standard)
+def _as_large(weights: Float64, largest: Float64, rate: Float64, uniforms: Float64, side: Float64) -> Int64:
+    """How many redraws of each case's column reach its statistic: (C,). `weights` (C, S, N).
+
+    One case after the other, in memory that is used again: a product of all would spend its time on fresh pages.
+    """
+    redrawn = np.empty((weights.shape[1], len(uniforms)))  # (S, R)
+    drawn = np.ascontiguousarray(uniforms.T)
+    columns = {same: same - (same > drawn) for same in set(rate.tolist())}  # (N, R) each; most columns share one
+    reached = np.empty(len(weights), np.int64)
+    for case, (wanted, same) in enumerate(zip(largest.tolist(), rate.tolist(), strict=True)):
+        _turned(np.matmul(weights[case], columns[same], out=redrawn), side)
+        reached[case] = np.count_nonzero(redrawn.max(0) >= wanted - 1e-9)
+    return reached
 
 
-def _gap(outcome: Float64, mask: Float64) -> float:
-    """Mean outcome where kept minus where replaced; 0 when one of the two never happened."""
-    replaced = mask > 0
-    if replaced.all() or not replaced.any():
-        return 0.0
-    return float(outcome[~replaced].mean() - outcome[replaced].mean())
+def _turned(standard: Float64, side: Float64) -> Float64:
+    """The statistic: a sum that has the sign of its side already, or its size where both count."""
+    return standard if side.any() else np.abs(standard, out=standard)
 
 
-def _row_sets(masks: Float64, t: int, others: list[int]) -> Float64:
-    """All rows; those that keep `others`; for each further column those that replace it and keep the other `others`."""
-    replaced = masks > 0
-    broken = replaced[:, others].sum(1)  # how many of the others a row replaces
-    sets = [np.ones(len(masks), bool), broken == 0]
-    for k in range(masks.shape[1]):
-        if k != t:
-            sets.append(replaced[:, k] & (broken == (k in others)))
-    return np.stack(sets, axis=1).astype(float)
+def _gaps(outcome: Float64, replaced: Bool, rows: Bool) -> Float64:
+    """Mean outcome where kept minus where replaced, among the rows (K, N) of each column; 0 when one never happened."""
+    sides = np.stack([rows & ~replaced, rows & replaced])  # (2, K, N)
+    counts = sides.sum(-1)
+    kept, lost = (outcome * sides).sum(-1) / np.maximum(counts, 1)
+    return np.where((counts > 0).all(0), kept - lost, 0.0)
 
 
-def _centred(outcome: Float64, rows: Float64) -> Float64:
-    """Outcome minus its mean within each set of rows, zero outside: (N, S)."""
-    means = (outcome @ rows) / np.maximum(rows.sum(0), 1.0)
-    centred: Float64 = rows * (outcome[:, None] - means)
+def _row_sets(masks: Float64, column: Int64, leading: Int64) -> Bool:
+    """For each case the sets of rows (S, N) in which its column is tested, `leading` (C, ...) being the leading others.
+
+    All rows; those that keep the others; for each further column those that replace it and keep the other others. In
+    place of the tested column itself all rows stand once more, which changes no maximum.
+    """
+    others = (leading[..., None] == np.arange(masks.shape[1])).any(1)  # (C, K)
+    broken = others.astype(float) @ masks.T  # (C, N): how many of the others a row replaces
+    single = (masks.T > 0) & (broken[:, None] == others[..., None])  # (C, K, N)
+    single[np.arange(len(column)), column] = True
+    return np.concatenate([np.ones_like(single[:, :1]), (broken == 0)[:, None], single], axis=1)
+
+
+def _centred(outcome: Float64, rows: Bool) -> Float64:
+    """Outcome minus its mean within each set of rows, zero outside: (..., N)."""
+    means = (outcome * rows).sum(-1) / np.maximum(rows.sum(-1), 1)
+    centred: Float64 = rows * (outcome - means[..., None])
     return centred
 
 
 def _spread(residual: Float64) -> Float64:
     """Root of the sum of squares over rows; infinite where the rows agree, so that a standardised sum is zero."""
-    size = np.sqrt((residual**2).sum(0))
+    size = np.sqrt((residual**2).sum(-1))
     spread: Float64 = np.where(size > FLAT, size, np.inf)
     return spread
 
 
 def standardised(outcome: Float64, masks: Float64, rates: Float64, rows: Bool) -> Float64:
-    """Association of each column with the outcome over the chosen rows, in units of its own re-randomisation sd."""
-    residual = np.where(rows, outcome - outcome[rows].mean(), 0.0)
-    spread = _spread(residual) * np.sqrt(rates * (1 - rates))
-    standard: Float64 = (rates - masks).T @ residual / spread
+    """Association of each column with the outcome over the chosen rows, in units of its own re-randomisation sd.
+
+    Outcome and rows (..., N), masks (N, K) -> (..., K).
+    """
+    residual = _centred(outcome, rows)
+    spread = _spread(residual)[..., None] * np.sqrt(rates * (1 - rates))
+    standard: Float64 = residual @ (rates - masks) / spread
     return standard
 
 
@@ -200,19 +232,26 @@ def bounded_interval(outcome: Float64, mask: Float64, level: float) -> tuple[flo
     >>> round(low, 2), round(high, 2)
     (0.61, 0.9)
     """
-    replaced = mask > 0
-    if replaced.all() or not replaced.any():
-        return -1.0, 1.0
-    kept_mean, kept_low, kept_high = _coin_limits(outcome[~replaced], level)
-    mean, low, high = _coin_limits(outcome[replaced], level)
-    effect = kept_mean - mean
+    low, high = bounded_intervals(outcome, mask[:, None] > 0, level)
+    return float(low[0]), float(high[0])
+
+
+def bounded_intervals(outcome: Float64, masks: Bool, level: float) -> tuple[Float64, Float64]:
+    """`bounded_interval` of every column of `masks` (N, K): lower ends (K,), upper ends (K,)."""
+    kept_mean, kept_low, kept_high = _coin_limits(outcome, ~masks, level)
+    mean, low, high = _coin_limits(outcome, masks, level)
+    effect, both = kept_mean - mean, masks.any(0) & ~masks.all(0)
     down, up = np.hypot(kept_mean - kept_low, high - mean), np.hypot(kept_high - kept_mean, mean - low)
-    return float(max(effect - down, -1.0)), float(min(effect + up, 1.0))
+    return np.where(both, np.maximum(effect - down, -1.0), -1.0), np.where(both, np.minimum(effect + up, 1.0), 1.0)
 
 
-def _coin_limits(values: Float64, level: float) -> tuple[float, float, float]:
-    """Mean, lower and upper Clopper-Pearson limit; a sum of numbers in [0, 1] stands for the number of heads."""
-    tail, number, heads = (1 - level) / 2, len(values), float(np.clip(values, 0.0, 1.0).sum())
-    low = float(betaincinv(heads, number - heads + 1, tail)) if heads > 0 else 0.0
-    high = float(betaincinv(heads + 1, number - heads, 1 - tail)) if heads < number else 1.0
+def _coin_limits(outcome: Float64, chosen: Bool, level: float) -> tuple[Float64, Float64, Float64]:
+    """Mean, lower and upper Clopper-Pearson limit of the outcome in the chosen rows of each column (N, K).
+
+    A sum of numbers in [0, 1] stands for the number of heads.
+    """
+    tail, number = (1 - level) / 2, np.maximum(chosen.sum(0), 1)
+    heads = np.minimum((np.clip(outcome, 0.0, 1.0)[:, None] * chosen).sum(0), number)
+    low = np.where(heads > 0, betaincinv(np.maximum(heads, TINY), number - heads + 1, tail), 0.0)
+    high = np.where(heads < number, betaincinv(heads + 1, np.maximum(number - heads, TINY), 1 - tail), 1.0)
     return heads / number, low, high

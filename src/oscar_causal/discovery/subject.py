@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -19,7 +21,7 @@ from oscar_causal.discovery.contexts import (
     tie_groups,
     without_types,
 )
-from oscar_causal.discovery.device_contexts import draw_on, shuffle_ties, uniforms_on
+from oscar_causal.discovery.device_contexts import draw_from, shuffle_ties, stacked_uniforms
 
 
 @dataclass(frozen=True)
@@ -32,9 +34,16 @@ class Subject:
     event_ids: Int64  # (L,)
     types: Int64  # (K,) distinct event ids
     owner: Int64  # (L,) index into types
-    law: torch.Tensor  # (L, V) replacement law
+    law: torch.Tensor  # (L, V) replacement law, float32
+    cumulated: torch.Tensor  # (L, V) its running sums, float64: what draws are made from
     ties: Int64 | None  # (L,) timestamp numbers, None = leave the order alone
     testable: Bool  # (K,) types that may be replaced
+
+    @cached_property
+    def places(self) -> list[tuple[int, ...]]:
+        """Where each type stands."""
+        order, counts = np.argsort(self.owner, kind="stable"), np.bincount(self.owner, minlength=len(self.types))
+        return [tuple(part.tolist()) for part in np.split(order, np.cumsum(counts)[:-1])]
 
 
 @dataclass(frozen=True)
@@ -62,7 +71,8 @@ def prepare(
     tied = shuffle and groups[-1] + 1 < len(groups)
     law = without_types(model.event_probs(sequence), types)
     testable = np.array([int(t) not in excluded for t in types])
-    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, groups if tied else None, testable)
+    ties = groups if tied else None
+    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law.float(), law.cumsum(-1), ties, testable)
 
 
 def respond(
@@ -87,24 +97,85 @@ def respond_at(
     model: LabelDensity, subject: Subject, masks: Bool, labels: Int64, purpose: str, *, shuffled: bool = True
 ) -> Float64:
     """P(label) after the last event with the masked positions replaced: masks (N, L) -> (N, Y')."""
-    ids = replaced_ids(subject, masks, purpose, shuffled=shuffled)
-    contexts = Contexts(ids, subject.sequence.times, subject.sequence.channels)
-    probs = model.label_probs(contexts, torch.as_tensor(labels), torch.tensor([ids.shape[1]]))  # (N, 1, Y')
+    variants, wanted = Variants(subject, masks, purpose, shuffled), torch.as_tensor(labels)
+    if isinstance(model, Responsive):
+        probs = model.responses(variants, wanted)
+    else:
+        probs = model.label_probs(*label_question(variants, build_contexts([variants])[0], wanted))
     return probs[:, 0].double().cpu().numpy()
 
 
-def replaced_ids(subject: Subject, masks: Bool, purpose: str, *, shuffled: bool = True) -> torch.Tensor:
-    """The sequence with the masked positions (N, L) replaced and its ties shuffled: (N, L), where the law lives."""
-    device, (rows, length) = subject.law.device, masks.shape
+@dataclass(frozen=True)
+class Variants:
+    """Contexts of a sequence before they are built: the masked positions are replaced, ties shuffled."""
+
+    subject: Subject
+    masks: Bool  # (N, L)
+    purpose: str
+    """Names the stream of the draws."""
+    shuffled: bool = True
+
+    @property
+    def tied(self) -> bool:
+        """Is there an order to shuffle?"""
+        return self.shuffled and self.subject.ties is not None
+
+
+@runtime_checkable
+class Responsive(Protocol):
+    """A label density that builds contexts itself, together with those of other sequences."""
+
+    def responses(self, variants: Variants, labels: torch.Tensor) -> torch.Tensor:
+        """P(label) after the last event: (N, 1, Y')."""
+
+
+def label_question(
+    variants: Variants, ids: torch.Tensor, labels: torch.Tensor
+) -> tuple[Contexts, torch.Tensor, torch.Tensor]:
+    """What `label_probs` is asked about built contexts: P(label) after the last event."""
+    sequence = variants.subject.sequence
+    return Contexts(ids, sequence.times, sequence.channels), labels, torch.tensor([ids.shape[1]])
+
+
+def build_contexts(parts: Sequence[Variants]) -> list[torch.Tensor]:
+    """The contexts (N, L) of each part, where the laws live. All are built at once, in rectangles of the longest
+    sequence; no entry depends on another part or on the padding.
+    """
+    if not parts:
+        return []
+    device, lengths = parts[0].subject.cumulated.device, [part.masks.shape[1] for part in parts]
+    counts, longest = [len(part.masks) for part in parts], max(lengths)
+    at = np.concatenate([[0], np.cumsum(counts)])
+    of = send(np.repeat(np.arange(len(parts)), counts), device)  # (all rows,)
 
     def uniforms(what: str) -> torch.Tensor:
-        return uniforms_on(Stream(subject.seed, subject.sequence_id, f"{what} {purpose}"), rows, length, device)
+        streams = [Stream(part.subject.seed, part.subject.sequence_id, f"{what} {part.purpose}") for part in parts]
+        return stacked_uniforms([(s, 0, count) for s, count in zip(streams, counts, strict=True)], longest, device)
 
-    observed = send(subject.event_ids, device)
-    ids = torch.where(send(masks, device), draw_on(subject.law, uniforms("draw")), observed)
-    if shuffled and subject.ties is not None:
-        ids = shuffle_ties(ids, send(subject.ties, device), uniforms("tie"))
-    return ids
+    masks, random = np.zeros((at[-1], longest), bool), uniforms("draw")
+    draws = torch.zeros(random.shape, dtype=torch.int64, device=device)
+    for k, (part, length) in enumerate(zip(parts, lengths, strict=True)):
+        masks[at[k] : at[k + 1], :length] = part.masks
+        draws[at[k] : at[k + 1], :length] = draw_from(part.subject.cumulated, random[at[k] : at[k + 1], :length])
+    observed = send(_padded([part.subject.event_ids for part in parts], longest, 0), device)[of]
+    ids = torch.where(send(masks, device), draws, observed)
+    if any(part.tied for part in parts):
+        groups = send(_padded([_timestamps(part) for part in parts], longest, longest), device)[of]
+        ids = shuffle_ties(ids, groups, uniforms("tie"))
+    return [ids[at[k] : at[k + 1], :length] for k, length in enumerate(lengths)]
+
+
+def _timestamps(part: Variants) -> Int64:
+    """The number of each position's timestamp; all different where the order is to stay."""
+    ties = part.subject.ties if part.shuffled else None
+    return np.arange(part.masks.shape[1]) if ties is None else ties
+
+
+def _padded(rows: Sequence[Int64], longest: int, filling: int) -> Int64:
+    padded = np.full((len(rows), longest), filling)
+    for k, row in enumerate(rows):
+        padded[k, : len(row)] = row
+    return padded
 
 
 def run_stage(

@@ -5,12 +5,17 @@
     rate of the pair          ~ Beta(k * m, k * (1 - m))              m = mean rate of the pair's class
     log likelihood ratio      = log e(p) + log f1(response) / f0(response)
 
-acted, outside: what observed labels say here (`reading`): did the event act, and how likely did the label come from
-outside the classical boundary? Without a reading, 0 and 1. p: the p-value of the one-shot test; e(p) = 1 / (2
-sqrt(p)) turns it into an e-value, whose mean is at most 1 when there is no effect: nothing to fit, nothing to
-overstate. f0: responses of control events, which nothing speaks for; of members of a boundary, responses where they are
-no causes, which a half-learnt model makes larger. f1: how causes answer. f1, the members' f0 and the rates are learnt
-by expectation-maximisation over the fleet without any truth; a larger response never speaks less for a cause.
+acted, outside: what observed labels say here (`reading`): did the event act, and how likely did the label come by a way
+that the classical boundary does not know? Without a reading, 0 and 1. So the label is a mixture of two stories: a known
+way, in which members acted or did not and all others are bystanders; and, with probability `outside`, an unknown one,
+in which an event of which the fleet knows nothing has the rate of its class, whose mean is then given and not learnt
+(what happens where the fleet has not been cannot be learnt from it), and its own evidence decides.
+
+p: the p-value of the one-shot test; e(p) = 1 / (2 sqrt(p)) turns it into an e-value, whose mean is at most 1 when there
+is no effect: nothing to fit, nothing to overstate. f0: responses of control events, which nothing speaks for; of
+members of a boundary, responses where they are no causes, which a half-learnt model makes larger. f1: how causes
+answer. f1, the members' f0 and the rates are learnt by expectation-maximisation over the fleet without any truth; a
+larger response never speaks less for a cause.
 """
 
 from __future__ import annotations
@@ -120,7 +125,8 @@ def fit(cells: PairCells) -> TwoGroups:
     said = cells.said or _nothing_said(cells)
     member = said.suspected.astype(np.int64)[cells.pair]
     met, null = _by_response(_sums(cells.cell, cells.count, CELLS)), null_responses(cells.controls)
-    rates, outside = _Rates(cells, cells.classes), _Rates(cells, said.outside_classes)
+    rates = _Rates(cells, cells.classes, learn_means=True)
+    outside = _Rates(cells, said.outside_classes, learn_means=cells.said is None)
     ratios = _both_ratios(CAUSE_RESPONSES, (null, null), met)
     ratios[1] = 0.0  # of members, observed labels alone have the first word
     weights = np.zeros(len(cells.pair))
@@ -132,7 +138,8 @@ def fit(cells: PairCells) -> TwoGroups:
         change = float(np.abs(updated - weights).max(initial=0.0))
         weights = updated
         rates.update(weights, np.ones(len(weights)))
-        outside.update(weights * chance / np.maximum(prior, TINY), said.outside)
+        by_outside = weights * chance / np.maximum(prior, TINY)
+        outside.update(by_outside, came_from_outside(by_outside, rate, said.outside))
         causes = _by_response(_sums(cells.cell, cells.count * weights, CELLS))
         others = _by_response(_sums(cells.cell, cells.count * (1 - weights) * member, CELLS))
         ratios = _both_ratios(_cause_responses(causes), (null, _shares(others, null)), met)
@@ -144,8 +151,8 @@ def fit(cells: PairCells) -> TwoGroups:
 class _Rates:
     """Rates of pairs, shrunk to the means of their classes."""
 
-    def __init__(self, cells: PairCells, classes: Int64) -> None:
-        self.cells, self.classes = cells, classes
+    def __init__(self, cells: PairCells, classes: Int64, *, learn_means: bool) -> None:
+        self.cells, self.classes, self.learn_means = cells, classes, learn_means
         self.means, self.values = FIRST_MEANS.copy(), FIRST_MEANS[classes]
 
     def update(self, hits: Float64, weights: Float64) -> None:
@@ -154,7 +161,8 @@ class _Rates:
         hit = _sums(cells.pair, cells.count * hits, pairs)
         met = _sums(cells.pair, cells.count * weights, pairs)
         self.values = (PRIOR_SEQUENCES * self.means[self.classes] + hit) / (PRIOR_SEQUENCES + met)
-        self.means = _class_means(self.values, self.classes)
+        if self.learn_means:
+            self.means = _class_means(hit, met, self.classes)
 
 
 def _nothing_said(cells: PairCells) -> Said:
@@ -166,6 +174,20 @@ def either(first: Float64, second: Float64) -> Float64:
     """The chance that at least one of two independent things happened."""
     chance: Float64 = 1 - (1 - first) * (1 - second)
     return chance
+
+
+def came_from_outside(cause: Float64, rate: Float64, outside: Float64) -> Float64:
+    """The chance that the label came from outside the boundary, given that of "and this event brought it from there".
+
+    Where the event did, it did come from there; where it did not, Bayes' rule. So a rate, hits over these chances,
+    never exceeds 1.
+
+    >>> came_from_outside(np.array([1.0, 0.0]), np.array([0.5, 0.5]), np.array([0.01, 0.5])).round(3).tolist()
+    [1.0, 0.333]
+    """
+    otherwise = outside * (1 - rate) / np.maximum(1 - outside * rate, TINY)
+    came: Float64 = cause + (1 - cause) * otherwise
+    return came
 
 
 def posterior(prior_log_odds: Float64, log_ratio: Float64) -> Float64:
@@ -253,8 +275,12 @@ def _sums(index: Int64, values: Float64, size: int) -> Float64:
     return np.bincount(index, values, size).astype(np.float64)
 
 
-def _class_means(rates: Float64, classes: Int64) -> Float64:
-    """Mean rate of the pairs of each class; the first guess counts as one more pair."""
-    number = np.bincount(classes, minlength=len(CLASSES))
-    means: Float64 = (np.bincount(classes, rates, len(CLASSES)) + FIRST_MEANS) / (number + 1)
+def _class_means(hit: Float64, met: Float64, classes: Int64) -> Float64:
+    """Mean rate of the pairs of each class, each pair weighing met / (met + k); the first guess counts as one more.
+
+    A pair that was hardly met says hardly anything: it must not confirm the mean it was given.
+    """
+    known = met + PRIOR_SEQUENCES
+    hits, weights = (np.bincount(classes, part / known, len(CLASSES)) for part in (hit, met))
+    means: Float64 = (hits + FIRST_MEANS) / (weights + 1)
     return means

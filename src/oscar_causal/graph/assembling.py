@@ -24,7 +24,7 @@ from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.reading import count_patterns, not_counted
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import FolderError, UsageError
-from oscar_causal.graph.calibration import calibrate, choose_sequences
+from oscar_causal.graph.calibration import Calibration, calibrate, choose_sequences
 from oscar_causal.graph.drift import drift
 from oscar_causal.graph.population import PopulationConfig, boundaries
 from oscar_causal.graph.population_folder import Population, is_population, label_table, read_info, read_statistics
@@ -61,13 +61,6 @@ class Source:
     run: dict[str, Any]
     dataset: Dataset
     models: ModelSet | None
-
-    @property
-    def judge(self) -> Any:
-        """One model for the whole dataset: the model itself, or the mean over folds."""
-        if self.models is None:
-            raise UsageError(f"{self.results}: expected results with a model, got none")
-        return self.models.models[0] if self.models.seed is None else self.models.mean
 
 
 def open_source(
@@ -144,8 +137,10 @@ def assemble(
         parts.append(count_patterns(data, news))
         counted.add(digest)
     pooled = merge(parts)
-    if not len(pooled.labels):
-        raise UsageError("population: the results explain no pair")
+    explained, absent = (int(sum(pooled.labels[name].to_pylist())) for name in ("sequences", "absent"))
+    if not explained:
+        told = f" whose label came ({absent} of labels that did not)" if absent else ""
+        raise UsageError(f"population: the results explain no pair{told}")
     first = fit_prior(pooled, classical)
     looked = [source for source in sources if source.models is not None and config.looks_per_label]
     looks = [_looks(source, first, config, on_progress) for source in looked]
@@ -166,7 +161,9 @@ def assemble(
         "counted": sorted(counted),
         "settings": asdict(config),
         "classical": None if classical is None else {"method": classical.method, "labels": len(classical.members)},
-        "sequences": int(sum(evidence.labels["sequences"].to_pylist())),
+        "sequences": explained,
+        "unlabelled": int(sum(evidence.labels["unlabelled"].to_pylist())),
+        "absent": absent,
         "versions": {"oscar": __version__},
     }
     return Population(info, evidence, table, label_table(evidence, table), prior, changes)
@@ -191,7 +188,8 @@ def with_read_rules(population: Population, sources: Sequence[Source]) -> Popula
     evidence = merge([population.evidence, *counts])
     prior = fit_prior(evidence, classical, rules)
     mined = pack_subjects(sources[0].dataset.subject_ids) if sources else None
-    return replace(population, evidence=evidence, prior=replace(prior, rule_subjects=mined))
+    prior = replace(prior, rule_subjects=mined, never_without=population.prior.never_without)
+    return replace(population, evidence=evidence, prior=prior)
 
 
 def _datasets(sources: Sequence[Source]) -> dict[str, Dataset]:
@@ -230,8 +228,8 @@ def with_rule_drift(population: Population, dataset: Dataset, recover: Recover) 
 def _looks(source: Source, first: FleetPrior, config: AssemblyConfig, on_progress: OnProgress | None) -> FleetEvidence:
     assert source.models is not None  # noqa: S101 - the caller asked
     chosen = choose_sequences(read_table(source.results, "verdicts"), config.looks_per_label)
-    settings = (config.intervention, FusedConfig())
-    return calibrate(source.models, source.dataset, chosen, first, settings, seed=config.seed, on_progress=on_progress)
+    how = Calibration(first, (config.intervention, FusedConfig()), config.seed)
+    return calibrate(source.models, source.dataset, chosen, how, on_progress=on_progress)
 
 
 def _inputs(sources: Sequence[Source], populations: Sequence[Path | str]) -> list[str]:

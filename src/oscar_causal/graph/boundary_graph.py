@@ -96,11 +96,21 @@ def population_graph(boundaries: Iterable[Boundary]) -> nx.DiGraph:
     return graph
 
 
+def to_networkx(results: Iterable[Boundary] | Path | str) -> nx.DiGraph:
+    """Boundaries, or a results folder, as one graph: see `population_graph`.
+
+    >>> evidence = (EventEvidence("A", (0,), "cause", 0.5, indicator=0.5),)
+    >>> to_networkx([Boundary("car 1", "fault", True, 0.9, evidence)]).edges["event:A", "label:fault"]["found"]
+    1
+    """
+    return population_graph(read_boundaries(results) if isinstance(results, Path | str) else results)
+
+
 def read_population(folder: Path | str) -> nx.DiGraph:
     """The graph of a population folder: the pairs of `boundaries.parquet` with the verdict cause or inhibitor.
 
     `strength` is the mean effect over the fleet, `sd` its spread between sequences, `of` the sequences with the event
-    in which it was tested, `found` those that accepted it.
+    in which it was tested, `found` those that accepted it with that sign.
     """
     info = read_json(Path(folder) / "population.json")
     check_format(info, Path(folder) / "population.json", kind="population", newest=1)
@@ -202,7 +212,8 @@ def _pooled(items: list[EventEvidence]) -> dict[str, Any]:
 
 
 def _fleet_edge(row: dict[str, Any]) -> dict[str, Any]:
-    share, tested = row.get("accepted_share"), row.get("tested")
+    share = row.get("inhibitor_share" if row["verdict"] == "inhibitor" else "accepted_share")
+    tested = row.get("tested")
     return _known(
         verdict=row["verdict"],
         sign=SIGNS[row["verdict"]],

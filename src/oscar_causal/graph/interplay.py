@@ -22,6 +22,7 @@ from oscar_causal.discovery.contexts import Bool, Int64, Stream
 from oscar_causal.discovery.significance import benjamini_hochberg
 from oscar_causal.discovery.subject import prepare, respond
 from oscar_causal.errors import UsageError
+from oscar_causal.graph.judges import judge_of
 from oscar_causal.graph.rules.laboratory import encode_for
 from oscar_causal.graph.rules.mining import Mined
 from oscar_causal.graph.stratified import Dependence, dependence
@@ -229,9 +230,10 @@ class _Study:
         assert self.encoded is not None
         sequence_id = str(self.mined.dataset.sequence_ids[index].as_py())
         sequence = sequence_contexts(self.encoded, index)
-        subject = prepare(self.model, sequence, sequence_id=sequence_id, seed=self.config.seed, shuffle=False)
+        model = judge_of(self.model, self.mined.dataset.subject_ids[index].as_py())
+        subject = prepare(model, sequence, sequence_id=sequence_id, seed=self.config.seed, shuffle=False)
         masks = np.stack([np.zeros(len(subject.types), bool), np.isin(subject.types, ids)])
-        return respond(self.model, subject, masks, labels, "interplay")  # (2, 2)
+        return respond(model, subject, masks, labels, "interplay")  # (2, 2)
 
     def _sample(self, pair: tuple[str, str], shared: tuple[str, ...]) -> list[int]:
         """Sequences with a shared cause and one of the labels at least, those with both first."""

@@ -53,12 +53,17 @@ BOUNDARY_SCHEMA = pa.schema(
         ("effect_sd_low", pa.float64()),
         ("i_squared", pa.float64()),
         ("accepted_share", pa.float64()),
+        ("inhibitor_share", pa.float64()),
         ("rate", pa.float64()),
         ("classical", pa.bool_()),
         ("world_p_value", pa.float64()),
+        ("seen_without", pa.int64()),
+        ("never_without", pa.list_(pa.string())),
     ]
 )
-"""One row per (label, event) tested at least once. `verdict`: cause, inhibitor, no effect, undecided, too few."""
+"""One row per (label, event) tested at least once. `verdict`: cause, inhibitor, no effect, undecided, too few.
+`accepted_share`, `inhibitor_share`: of the sequences in which it was tested, those that accepted it as a cause, as an
+inhibitor. `seen_without`, `never_without`: see `graph.variants`."""
 
 
 def boundaries(
@@ -99,9 +104,12 @@ def boundaries(
         "effect_sd_low": sd_low,
         "i_squared": share,
         "accepted_share": sums.causes.sum(1) / number,
+        "inhibitor_share": sums.inhibitors.sum(1) / number,
         "rate": [None if rates is None else rates(*key) for key in keys],
         "classical": [None if members is None else members(*key) for key in keys],
         "world_p_value": [None if world is None else world(*key) for key in keys],
+        "seen_without": [None] * len(keys),
+        "never_without": [None] * len(keys),
     }
     return pa.table(columns, schema=BOUNDARY_SCHEMA)
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import check_format, new_folder, read_json, write_json
 from oscar_causal.discovery.cells import CELLS
-from oscar_causal.discovery.evidence import ONE, SCHEMAS, FleetEvidence, merge
+from oscar_causal.discovery.evidence import LABEL_SUMS, ONE, SCHEMAS, FleetEvidence, merge
 from oscar_causal.discovery.fleet_prior import FleetPrior
 from oscar_causal.discovery.prior_files import write_prior
 from oscar_causal.errors import FolderError
@@ -29,11 +29,15 @@ LABEL_SCHEMA = pa.schema(
         ("probability", pa.float64()),
         ("untrusted", pa.int64()),
         ("seen_in_training", pa.int64()),
+        ("unlabelled", pa.int64()),
+        ("absent", pa.int64()),
         ("causes", pa.list_(pa.string())),
         ("inhibitors", pa.list_(pa.string())),
     ]
 )
-"""`probability`: the mean P(label) where the label came; `untrusted`, `seen_in_training`: verdicts so marked."""
+"""`probability`: the mean P(label) where the label came; `untrusted`, `seen_in_training`: verdicts so marked;
+`unlabelled`: of the sequences, those without recorded labels, where the model alone says that it came; `absent`:
+further ones, explained although the label is recorded not to have come, and left out."""
 
 
 @dataclass(frozen=True)
@@ -57,9 +61,7 @@ class Population:
 
 def label_table(evidence: FleetEvidence, boundaries: pa.Table) -> pa.Table:
     """One row per label: how often it was met, and its boundary, strongest event first."""
-    met = evidence.labels.group_by("label", use_threads=False).aggregate(
-        [(name, "sum") for name in ("sequences", "probability", "untrusted", "seen")]
-    )
+    met = evidence.labels.group_by("label", use_threads=False).aggregate([(name, "sum") for name in LABEL_SUMS])
     found: dict[tuple[str, str], list[tuple[float, str]]] = {}
     for row in boundaries.select(["label", "event", "verdict", "effect"]).to_pylist():
         found.setdefault((row["label"], row["verdict"]), []).append((-abs(row["effect"]), row["event"]))
@@ -67,9 +69,11 @@ def label_table(evidence: FleetEvidence, boundaries: pa.Table) -> pa.Table:
         {
             "label": row["label"],
             "sequences": row["sequences_sum"],
-            "probability": row["probability_sum"] / ONE / row["sequences_sum"],
+            "probability": row["probability_sum"] / ONE / row["sequences_sum"] if row["sequences_sum"] else None,
             "untrusted": row["untrusted_sum"],
             "seen_in_training": row["seen_sum"],
+            "unlabelled": row["unlabelled_sum"],
+            "absent": row["absent_sum"],
             "causes": [event for _, event in sorted(found.get((row["label"], "cause"), []))],
             "inhibitors": [event for _, event in sorted(found.get((row["label"], "inhibitor"), []))],
         }
@@ -111,9 +115,13 @@ def read_info(folder: Path | str) -> dict[str, Any]:
 def read_statistics(folder: Path | str) -> FleetEvidence:
     """The sums a population was made from, to be merged with others.
 
-    Older folders counted no patterns, and the words of their cells meant something else: they are left out.
+    Older folders counted no patterns, and the words of their cells meant something else: they are left out. They did
+    not tell unlabelled sequences apart either, nor count absent labels: none are known of.
     """
     parts = {name: read_part(folder, f"statistics/{name}.parquet") for name in SCHEMAS if name != "patterns"}
+    for name in (name for name in LABEL_SUMS if name not in parts["labels"].column_names):
+        zeros = pa.array([0] * len(parts["labels"]), pa.int64())
+        parts["labels"] = parts["labels"].append_column(name, zeros)
     if (Path(folder) / "statistics" / "patterns.parquet").exists():
         return FleetEvidence(**parts, patterns=read_part(folder, "statistics/patterns.parquet"))
     cells = parts["cells"]

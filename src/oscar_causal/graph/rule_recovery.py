@@ -49,9 +49,10 @@ def recover_rules(
 ) -> list[RuleProposal]:
     """One proposal per label of `boundaries`, in its order.
 
-    `model` has both protocols of `density.interface`; `boundaries` gives the candidate events of each label, blockers
+    `model` has both protocols of `density.interface`, or is a `ModelSet`: then each sequence, background or held out,
+    is put to the fold that has not seen its subject. `boundaries` gives the candidate events of each label, blockers
     may be among them. Labelled sequences of `dataset` are mined; fidelity is measured on `held_out`, or on a share of
-    the subjects of `dataset` that is kept back. Whether the *model* saw those is for the caller to arrange.
+    the subjects of `dataset` that is kept back. Whether a plain model saw those is for the caller to arrange.
     """
     config = config or RuleRecoveryConfig()
     mining, judging = _split(dataset, held_out, config)

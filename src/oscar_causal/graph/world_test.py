@@ -28,6 +28,7 @@ from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.contexts import Float64, Int64
 from oscar_causal.errors import UsageError
 from oscar_causal.graph.assembling import Source
+from oscar_causal.graph.judges import judge_of
 from oscar_causal.graph.population import BOUNDARY_SCHEMA
 from oscar_causal.graph.population_folder import Population
 
@@ -58,8 +59,9 @@ class HeldOut:
     """Sequences the model has not seen, ready to be asked about."""
 
     model: Any
+    """A model, or a `ModelSet` whose fold that has not seen the subject is asked."""
     encoded: Encoded
-    names: tuple[str, ...]
+    subjects: tuple[str, ...]
 
     @classmethod
     def of(cls, model: Any, dataset: Dataset) -> HeldOut:
@@ -69,7 +71,7 @@ class HeldOut:
             raise UsageError("world test: expected labelled sequences that the model has not seen, found none")
         channels = getattr(model, "channels", labelled.channels)
         encoded = encode(labelled, model.vocabulary, max_length=model.max_length, channels=channels)
-        return cls(model, encoded, tuple(labelled.sequence_ids.to_pylist()))
+        return cls(model, encoded, tuple(labelled.subject_ids.to_pylist()))
 
     def p_value(self, pair: Pair, seed: int) -> float | None:
         """Of the null that the label does not depend on the event given the rest; None with too few sequences."""
@@ -101,9 +103,9 @@ class HeldOut:
         return found + [(int(rows[k]), int(k - offsets[rows[k]]), False) for k in others]
 
     def _trial(self, row: int, position: int, has: bool, label: int, event: int, rng: np.random.Generator) -> Trial:
-        observed = sequence_contexts(self.encoded, row)
+        model, observed = judge_of(self.model, self.subjects[row]), sequence_contexts(self.encoded, row)
         ids = observed.event_ids[0].cpu().numpy().copy()
-        law = self.model.event_probs(observed)[position].double().cpu().numpy()
+        law = model.event_probs(observed)[position].double().cpu().numpy()
         others = law.copy()
         others[:SPECIAL_IDS] = 0.0
         others[event] = 0.0
@@ -111,23 +113,27 @@ class HeldOut:
         with_event[position] = event
         if has:
             without[position] = int(rng.choice(len(others), p=others / others.sum()))
-        future = [self._future(observed, variant, position) for variant in (with_event, without)]
+        future = [_future(model, observed, variant, position) for variant in (with_event, without)]
         odds = np.log(max(law[event], 1e-12)) - np.log(max(1 - law[event], 1e-12)) + future[0] - future[1]
         came = label in self.encoded.labels[row]
-        return Trial(has, float(np.clip(odds, -30, 30)), self._gain(observed, with_event, without, label, came))
+        gain = _gain(model, observed, np.stack([with_event, without]), label, came)
+        return Trial(has, float(np.clip(odds, -30, 30)), gain)
 
-    def _future(self, observed: Contexts, ids: Int64, position: int) -> float:
-        """Log probability of the events after the place."""
-        law = self.model.event_probs(Contexts(torch.as_tensor(ids)[None], observed.times, observed.channels))
-        probs = law[torch.arange(position + 1, len(ids)), torch.as_tensor(ids[position + 1 :])]
-        return float(probs.double().clamp(min=1e-12).log().sum())
 
-    def _gain(self, observed: Contexts, with_event: Int64, without: Int64, label: int, came: bool) -> float:
-        both = Contexts(torch.as_tensor(np.stack([with_event, without])), observed.times, observed.channels)
-        probs = self.model.label_probs(both, torch.tensor([label]), torch.tensor([len(with_event)]))[:, 0, 0]
-        clipped = probs.double().cpu().numpy().clip(CLIP, 1 - CLIP)
-        logs = np.log(clipped if came else 1 - clipped)
-        return float(logs[0] - logs[1])
+def _future(model: Any, observed: Contexts, ids: Int64, position: int) -> float:
+    """Log probability of the events after the place."""
+    law = model.event_probs(Contexts(torch.as_tensor(ids)[None], observed.times, observed.channels))
+    probs = law[torch.arange(position + 1, len(ids)), torch.as_tensor(ids[position + 1 :])]
+    return float(probs.double().clamp(min=1e-12).log().sum())
+
+
+def _gain(model: Any, observed: Contexts, both: Int64, label: int, came: bool) -> float:
+    """Log probability of what was observed in the first of two variants (2, L) minus that in the second."""
+    contexts = Contexts(torch.as_tensor(both), observed.times, observed.channels)
+    probs = model.label_probs(contexts, torch.tensor([label]), torch.tensor([both.shape[1]]))[:, 0, 0]
+    clipped = probs.double().cpu().numpy().clip(CLIP, 1 - CLIP)
+    logs = np.log(clipped if came else 1 - clipped)
+    return float(logs[0] - logs[1])
 
 
 def permutation_p_value(trials: Sequence[Trial], rng: np.random.Generator) -> float:
@@ -180,7 +186,7 @@ def with_world_p_values(
     unseen = source.dataset.take(~source.models.seen_in_training(source.dataset.subject_ids))
     if not len(unseen):
         raise UsageError(f"{source.results}: the world test needs sequences that the model has not seen, found none")
-    held_out = HeldOut.of(source.judge, unseen)
+    held_out = HeldOut.of(source.models, unseen)
     found = {}
     for done, pair in enumerate(pairs):
         found[pair] = held_out.p_value(pair, seed)

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from oscar_causal.errors import UsageError
-from oscar_causal.verbs.output import Json, print_json, print_lines, progress_bar
+from oscar_causal.verbs.output import Json, print_json, print_lines, print_note, progress_bar
 
 BENCHES = {
     "table-1": "oscar_causal.score.bench.table_1",
@@ -20,9 +20,10 @@ BENCHES = {
     "contexts": "oscar_causal.score.bench.contexts",
     "threshold": "oscar_causal.score.bench.threshold",
     "rivals": "oscar_causal.score.bench.rivals",
+    "all": "oscar_causal.score.bench.every",
     "speed": "oscar_causal.score.bench.speed",
 }
-"""Name -> module whose `BENCH(settings, show_progress)` measures, writes its files and returns what it measured."""
+"""Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
 
 
 def run(
@@ -49,6 +50,12 @@ def run(
     workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
     sweep: Annotated[bool, typer.Option("--sweep", help="speed: also over V, Y, N and L, one at a time.")] = False,
+    missing: Annotated[
+        bool, typer.Option("--missing", help="Only rows that are not in OUT yet, measured with the same settings.")
+    ] = False,
+    until: Annotated[
+        float | None, typer.Option(help="Begin no row after so many seconds; 0: only pages and plots anew.")
+    ] = None,
     commit: Annotated[str | None, typer.Option(help="Of the program, for the record.")] = None,
     json: Json = False,
 ) -> None:
@@ -75,13 +82,18 @@ def run(
         "device": device or _fastest_device(),
         "commit": commit,
         "sweep": sweep,
+        "missing": missing,
+        "until": until,
     }
     bench = import_module(BENCHES[name])
     usual = {} if quick else getattr(bench, "DEFAULTS", {})
     settings = bench_settings(out, quick=quick, **{**given, **{k: v for k, v in usual.items() if given[k] is None}})
-    found = bench.BENCH(settings, progress_bar)
+    found = bench.BENCH(settings, progress_bar, *(() if name == "speed" else (print_note,)))
     if json:
         print_json(found)
+    elif name == "all":
+        for part, told in found.items():
+            print_lines([f"{part}:", *_told(told)])
     else:
         _show(found)
 
@@ -93,6 +105,13 @@ def _fastest_device() -> str:
 
 
 def _show(found: dict[str, Any]) -> None:
-    page = Path(found["files"]["md"])
-    sys.stdout.write(page.read_text(encoding="utf-8"))
-    print_lines(["", f"measured now: {', '.join(found['measured'])}", *(f"{path}" for path in found["files"].values())])
+    if found["files"]:
+        sys.stdout.write(Path(found["files"]["md"]).read_text(encoding="utf-8"))
+    print_lines(["", *_told(found)])
+
+
+def _told(found: dict[str, Any]) -> list[str]:
+    """Which rows were measured, kept and left out, and the files."""
+    words = {"measured": "measured now", "kept": "there already", "left_out": "left out, for time"}
+    lines = [f"{text}: {', '.join(found[key])}" for key, text in words.items() if found.get(key)]
+    return [*lines, *found["files"].values()]

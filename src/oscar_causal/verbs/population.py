@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from oscar_causal.verbs.discover import fastest_device
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_table, progress_bar
+from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, print_table, progress_bar
 
 if TYPE_CHECKING:
     from oscar_causal.data.sequences import Dataset
@@ -56,6 +56,7 @@ def run(
     from oscar_causal.graph.assembling import AssemblyConfig, assemble, open_source, read_classical, split_inputs
     from oscar_causal.graph.population import PopulationConfig
     from oscar_causal.graph.population_folder import write_population
+    from oscar_causal.graph.variants import with_variants
 
     refuse_existing(out, force=force)
     config = AssemblyConfig(
@@ -69,6 +70,7 @@ def run(
     known = best_classical([read_classical(path) for path in classical], datasets) if classical else None
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
+    found = with_variants(found, list({data.info.get("digest") or str(data.path): data for data in datasets}.values()))
     if rules and sources:
         found = _with_rules(found, sources, seed)
     if world and sources:
@@ -91,7 +93,10 @@ def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Popu
     source = sources[0]
     if source.models is None:
         return found
-    model, data = source.judge, source.dataset
+    model, data = source.models, source.dataset
+    if not data.labelled.any():
+        print_note("no rules: they are judged by recorded labels, and the dataset has none")
+        return found
     unseen = ~source.models.seen_in_training(data.subject_ids)
     held_out = data.take(unseen) if unseen.any() and not unseen.all() else None
     candidates = candidates_by_label(found.boundaries, found.prior)
@@ -127,14 +132,33 @@ def summarise(found: Population) -> dict[str, Any]:
     verdicts = found.boundaries["verdict"].to_pylist()
     return {
         "sequences": found.info["sequences"],
+        "unlabelled": found.info["unlabelled"],
+        "absent": found.info["absent"],
         "labels": len(found.labels),
         "pairs": len(verdicts),
         **{name.replace(" ", "_"): verdicts.count(name) for name in ("cause", "inhibitor", "undecided", "too few")},
+        "never_without": sum(bool(others) for others in found.boundaries["never_without"].to_pylist()),
         "rules": len(found.rules),
         "prior": found.prior is not None,
         "changes": 0 if found.drift is None else sum(found.drift["changed"].to_pylist()),
         "changed_rules": 0 if found.rule_drift is None else len(changed_rules(found.rule_drift)),
     }
+
+
+def _doubtful(summary: dict[str, Any]) -> list[str]:
+    """What the counts rest on besides recorded labels."""
+    lines = []
+    if summary["unlabelled"]:
+        lines.append(
+            f"{summary['unlabelled']:,} of them without recorded labels: there the model alone says that it came"
+        )
+    if summary["absent"]:
+        lines.append(f"{summary['absent']:,} more left out: explained, but recorded not to have come")
+    if summary["never_without"]:
+        lines.append(
+            f"{summary['never_without']:,} events without which another of the boundary was never seen (never_without)"
+        )
+    return lines
 
 
 def _show(found: Population, out: Path, summary: dict[str, Any]) -> None:
@@ -148,6 +172,7 @@ def _show(found: Population, out: Path, summary: dict[str, Any]) -> None:
         f"{summary['cause']:,} causes, {summary['inhibitor']:,} inhibitors, {summary['undecided']:,} undecided, "
         f"{summary['too_few']:,} events tested in too few cars",
     ]
+    lines += _doubtful(summary)
     if found.drift is not None:
         lines.append(f"{summary['changes']:,} changes of effects between windows (drift.parquet)")
     if found.rule_drift is not None:

@@ -62,11 +62,9 @@ def test_questions_of_several_labels_share_a_pass_and_keep_their_own_answer(open
     labels = [model.vocabulary.label_ids[name] for name in RULES]
     rows = [b.event_ids[None, :].repeat(k + 1, 0) for k, b in enumerate(backgrounds)]
     none = [b.event_ids[None, :][:0] for b in backgrounds]
-    together = answers(
-        model, backgrounds, [Question(labels[0], rows), Question(labels[1], rows), Question(labels[0], none)]
-    )
+    together = answers(backgrounds, [Question(labels[0], rows), Question(labels[1], rows), Question(labels[0], none)])
     for number, label in enumerate(labels):
-        alone = answers(model, backgrounds, [Question(label, rows)])[0]
+        alone = answers(backgrounds, [Question(label, rows)])[0]
         for a, b in zip(together[number], alone, strict=True):
             np.testing.assert_array_equal(a, b)
     assert [len(part) for part in together[0]] == list(range(1, 13))

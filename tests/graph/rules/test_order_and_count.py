@@ -42,7 +42,7 @@ def test_minimal_patterns_are_those_of_brute_force(opened: Any, label: str) -> N
         if len(at) > 7 or any((background.event_ids == i).sum() > 4 for i in ids):
             continue
         stream = Stream(0, background.sequence_id, "patterns")
-        found = minimal_patterns(model, background, column, ids, stream)
+        found = minimal_patterns(background, column, ids, stream)
         blank = cleared(background, ids, stream)
         enough = []
         for size in range(len(at) + 1):

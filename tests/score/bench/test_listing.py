@@ -35,7 +35,7 @@ def test_it_finds_what_the_loops_find(work: Workload) -> None:
             rows = type(tokens)(
                 contexts[b], tokens.gaps[[b]], tokens.elapsed[[b]], tokens.channels[[b]], tokens.positions
             )
-            past = past_in_rows(contexts[b], torch.arange(40).expand(len(contexts[b]), -1))
+            past = past_in_rows(rows, torch.arange(40).expand(len(contexts[b]), -1))
             after = torch.sigmoid(network.label_logits(network(rows)[1], past)).double().clamp(1e-6, 1 - 1e-6)
             for y in range(3):
                 gains, changes = [], []

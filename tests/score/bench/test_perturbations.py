@@ -18,9 +18,16 @@ from oscar_causal.density.folds import load_models
 from oscar_causal.density.interface import Contexts
 from oscar_causal.discovery.prefix import PrefixConfig, prefix_curves, prefix_evidence, sample_pasts
 from oscar_causal.discovery.subject import prepare
-from oscar_causal.score.bench import captum_methods
-from oscar_causal.score.bench.captum_methods import ShapleySampling
-from oscar_causal.score.bench.perturbations import LeaveOneOut, Lime, PrefixMoves, Rise, lime_scores, rise_scores
+from oscar_causal.score.bench import perturbations
+from oscar_causal.score.bench.perturbations import (
+    LeaveOneOut,
+    Lime,
+    PrefixMoves,
+    Rise,
+    ShapleySampling,
+    lime_scores,
+    rise_scores,
+)
 from oscar_causal.score.bench.ratings import Case, case_of
 
 TYPES = 5
@@ -78,7 +85,7 @@ def test_leave_one_out_is_the_worth_of_all_minus_that_without_one(case: Case) ->
 
 def test_shapley_over_all_orders_is_the_definition(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     every = [list(order) for order in permutations(range(TYPES))]
-    monkeypatch.setattr(captum_methods, "_orders", lambda case, features, samples: iter(every))
+    monkeypatch.setattr(perturbations, "_orders", lambda case, types, orders: np.array(every))
     found = ShapleySampling(permutations=len(every)).rate(case)
     np.testing.assert_allclose(found.scores[:, 0], [shapley(t) for t in range(TYPES)], atol=1e-5)
     assert found.passes == 1 + len(every) * TYPES

@@ -48,17 +48,17 @@ def truth_of_fleet(place: Place) -> Any:
 def test_validation_sequences_are_unseen_and_of_other_subjects(settings: Settings) -> None:
     place = Place(settings())
     model = place.settings.model
-    rows = validation_rows(place, model)
+    rows = validation_rows(place)
     assert len(rows)
     assert set(rows.tolist()) <= set(unseen_indices(model, place.fleet).tolist())
     chosen = set(place.data.take(rows).subject_ids.to_pylist())
-    assert not chosen & set(place.part(model).data.subject_ids.to_pylist())
+    assert not chosen & set(place.part.data.subject_ids.to_pylist())
 
 
 def test_without_sequences_to_choose_cuts_on_it_refuses(settings: Settings) -> None:
     place = Place(settings(test=5000))
     with pytest.raises(UsageError, match="--test"):
-        validation_part(place, place.settings.model)
+        validation_part(place)
 
 
 def test_the_variant_that_is_best_on_validation_is_taken(settings: Settings) -> None:
@@ -118,7 +118,7 @@ def test_counted_passes_are_the_contexts_spent(settings: Settings) -> None:
     place = Place(settings())
     config = intervention_settings(InterventionConfig(contexts=24))
     figures = Counted(config, folds=2).measure(place)
-    boundaries = discover(load_models(place.settings.model).models[0], place.part(place.settings.model).data, config)
+    boundaries = discover(load_models(place.settings.model).models[0], place.part.data, config)
     assert figures["passes"] == np.mean([found[0].contexts for found in boundaries])
     assert 0 < figures["passes"] <= 24
 

@@ -64,6 +64,18 @@ def test_the_paper_sized_model_has_the_papers_size() -> None:
     assert sum(part.numel() for part in network.parameters()) == pytest.approx(105e6, rel=0.03)
 
 
+def test_ours_has_shortlists_of_random_types_and_the_listing_the_same_weights_without(work: Workload) -> None:
+    ours, papers = work.model.network, work.paper_model.network
+    assert ours.shortlist is not None
+    assert papers.shortlist is None
+    assert all(len(set(row)) == len(row) for row in ours.shortlist.types.tolist())
+    assert len({tuple(row) for row in ours.shortlist.types.tolist()}) == SMALL.labels
+    mine = dict(ours.named_parameters())
+    for name, part in papers.named_parameters():
+        assert part.data_ptr() == mine.pop(name).data_ptr()
+    assert all(name.startswith("shortlist.") for name in mine)
+
+
 @pytest.mark.parametrize("form", ["shared", "cross"])
 def test_multiplied_weights_are_those_of_the_blocks(form: str) -> None:
     config = NetworkConfig(
@@ -118,6 +130,19 @@ def test_the_whole_bench(settings: Callable[..., Any], monkeypatch: pytest.Monke
     assert "every bit the same" in page
     assert "To equal F1" in page
     assert Path(found["files"]["png"]).stat().st_size > 1000
+
+
+def test_discover_in_several_processes(settings: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(speed.SIZES, "tiny", SMALL)
+    assert speed.PROCESSES not in speed.rows_of(1)
+    given = {"test": 40, "workers": 2, "fleet": "hard", "model": None, "dataset": None}
+    found = speed.BENCH(settings(rows="discover_processes", **given))
+    figures = found["discover_processes"]
+    assert (figures["sequences"], figures["workers"]) == (40, 2)
+    assert figures["sequences_per_s"] == pytest.approx(40 / figures["seconds"])
+    assert 0 < figures["first_shard_seconds"] <= figures["seconds"]
+    assert figures["tflops"] > 0
+    assert "2 processes took" in Path(found["files"]["md"]).read_text(encoding="utf-8")
 
 
 def test_mistakes_are_told(settings: Callable[..., Any]) -> None:

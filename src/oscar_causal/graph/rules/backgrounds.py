@@ -31,6 +31,8 @@ class Background:
     sequence_id: str
     law: torch.Tensor
     """(L, V), P(event i | events before i)."""
+    model: LabelDensity
+    """Who is asked about it."""
 
     @property
     def event_ids(self) -> Int64:
@@ -56,7 +58,7 @@ class Question:
 def open_background(model: Any, encoded: Encoded, index: int, sequence_id: str) -> Background:
     """A sequence of the dataset as a background."""
     sequence = sequence_contexts(encoded, index)
-    return Background(sequence, sequence_id, model.event_probs(sequence))
+    return Background(sequence, sequence_id, model.event_probs(sequence), model)
 
 
 def choose_backgrounds(encoded: Encoded, count: int, shortest: int, seed: int) -> Int64:
@@ -97,9 +99,7 @@ def distinct(positions: Int64, length: int) -> Int64:
     return settled
 
 
-def answers(
-    model: LabelDensity, backgrounds: Sequence[Background], questions: Sequence[Question]
-) -> list[list[Float64]]:
+def answers(backgrounds: Sequence[Background], questions: Sequence[Question]) -> list[list[Float64]]:
     """P(label) after the last event for every row of every question: per question and background, (N,)."""
     labels = torch.as_tensor([question.label for question in questions])
     found: list[list[Float64]] = [[] for _ in questions]
@@ -110,7 +110,7 @@ def answers(
                 part.append(np.empty(0))
             continue
         rows = np.concatenate([question.rows[place] for question in questions])
-        probs = ask(model, background.sequence, rows, labels)  # (rows, questions)
+        probs = ask(background.model, background.sequence, rows, labels)  # (rows, questions)
         bounds = np.cumsum([0, *counts])
         for number, part in enumerate(found):
             part.append(probs[bounds[number] : bounds[number + 1], number])

@@ -14,6 +14,7 @@ from oscar_causal.graph.rules.finding import Candidates, Finding
 from oscar_causal.graph.rules.laboratory import Laboratory, encode_for
 from oscar_causal.graph.rules.mining import EXAMPLES, Mined, agreement, pivotal
 from oscar_causal.graph.rules.proposal import CandidateRole, Fidelity, Role, RuleProposal, Share, Status
+from oscar_causal.graph.rules.twins import find_twins
 
 NONE: Status = "not identifiable from this data"
 ROLES: dict[tuple[bool, bool], Role] = {
@@ -53,13 +54,15 @@ class Judge:
         label = candidates.label
         found = pivotal(rule, self.lab.mined.index)
         pivots = {atom: (int(held.sum()), int(failed.sum())) for atom, (held, failed) in found.items()}
-        reasons = [*self._unsupported(candidates, pivots), *self._unexplained(rule, label)]
+        twins = find_twins(rule, label, self.lab.mined, lambda *pair: self.lab.preference(label, rule, *pair))
+        doubts = [*self._unsupported(candidates, pivots), *self._unexplained(rule, label)]
+        reasons = [*doubts, *(twin.sentence() for twin in twins)]
         holds, has = evaluate(rule, self.held_out.index), self.held_out.with_label(label)
         return RuleProposal(
             label=label,
             status=NONE if reasons else "proposed",
             rule=format_rule(rule),
-            confidence=self._confidence(finding, rule, label, pivots),
+            confidence=self._confidence(finding, rule, label, pivots) / (1 + len(twins)),
             positives=candidates.positives,
             method=finding.method,
             reasons=tuple(reasons),
@@ -68,6 +71,7 @@ class Judge:
             label_without_rule=self.held_out.ids(has & ~holds)[:EXAMPLES],
             roles=self._roles(candidates, finding, pivots),
             cells=finding.table.cells(finding.table.holds) if finding.table else (),
+            twins=tuple(twins),
         )
 
     def fidelity(self, rule: Rule, label: str) -> Fidelity:
@@ -129,7 +133,8 @@ class Judge:
 
     def _predict(self, index: int, label: str) -> float:
         if index not in self._probs:
-            self._probs[index] = self.lab.predict(self._encoded, index)
+            subject_id = self.held_out.dataset.subject_ids[index].as_py()
+            self._probs[index] = self.lab.predict(self._encoded, index, subject_id)
         return float(self._probs[index][self.lab.label_id(label)])
 
     def _confidence(self, finding: Finding, rule: Rule, label: str, pivots: Pivots) -> float:

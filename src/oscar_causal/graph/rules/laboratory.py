@@ -10,12 +10,13 @@ import numpy as np
 import torch
 
 from oscar_causal.data.batches import Encoded, encode
-from oscar_causal.data.rules import Rule, evaluate, event_names
+from oscar_causal.data.rules import Rule, evaluate, event_names, negated_names, positive_names
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.vocabulary import SPECIAL_IDS
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.errors import UsageError
+from oscar_causal.graph.judges import judge_of
 from oscar_causal.graph.rules import order_and_count as order
 from oscar_causal.graph.rules import truth_table
 from oscar_causal.graph.rules.backgrounds import Background, Question, answers, ask, choose_backgrounds, open_background
@@ -40,7 +41,10 @@ def encode_for(model: Any, dataset: Dataset) -> Encoded:
 
 
 class Laboratory:
-    """A model, a labelled dataset and backgrounds drawn from it. All randomness is a function of the seed."""
+    """A model, a labelled dataset and backgrounds drawn from it. All randomness is a function of the seed.
+
+    The model may be a `ModelSet`: each sequence is then put to the fold that has not seen its subject.
+    """
 
     def __init__(self, model: Any, dataset: Dataset, config: RuleRecoveryConfig) -> None:
         self.model, self.config, self.mined = model, config, Mined(dataset)
@@ -52,7 +56,7 @@ class Laboratory:
         shortest = max(self.model.min_context, truth_table.MOST_CANDIDATES)
         longest = int(self.encoded.events.lengths.max())
         chosen = choose_backgrounds(self.encoded, self.config.backgrounds, min(shortest, longest), self.config.seed)
-        return [open_background(self.model, self.encoded, int(i), self._id(int(i))) for i in chosen]
+        return [self._opened(int(i)) for i in chosen]
 
     def event_ids(self, names: Sequence[str]) -> Int64:
         """Model ids of events the model knows."""
@@ -78,7 +82,7 @@ class Laboratory:
             for label, names in candidates.items()
         ]
         found = {}
-        replies = answers(self.model, self.backgrounds, questions)
+        replies = answers(self.backgrounds, questions)
         for (label, names), probs in zip(candidates.items(), replies, strict=True):
             asked = np.stack([part for part in probs if len(part)])  # (backgrounds, 2^k)
             lines = observed_lines(self.mined, label, names)
@@ -88,9 +92,25 @@ class Laboratory:
     def insertion_means(self, label: str, names: tuple[str, ...], chosen: Bool) -> Float64:
         """Mean P(label) over the backgrounds that have room, with each chosen subset inserted: (N, k) -> (N,)."""
         question = self._insertions(label, names, chosen, "stepwise", most=len(self.backgrounds))
-        probs = answers(self.model, self.backgrounds, [question])[0]
+        probs = answers(self.backgrounds, [question])[0]
         means: Float64 = np.mean([part for part in probs if len(part)], axis=0)
         return means
+
+    def preference(self, label: str, rule: Rule, event: str, stand_in: str) -> float:
+        """The model's word on an event of a rule and a stand-in: `model_weight` for the event, minus that against it.
+
+        All that the rule asks for is inserted, once with the event and once with the stand-in; 0 = the model makes no
+        difference between the two, does not know one of them, or there is no room.
+        """
+        names = (*dict.fromkeys((*positive_names(rule), event)), stand_in)
+        if any(name not in self.model.vocabulary.event_ids for name in names) or not self.fits(len(names)):
+            return 0.0
+        chosen = np.array([[name != out for name in names] for out in (stand_in, event)])
+        with_event, with_stand_in = self.insertion_means(label, names, chosen).tolist()
+        sign = -1 if event in negated_names(rule) else 1
+        if (with_event > order.CUT) == (with_stand_in > order.CUT):
+            return 0.0
+        return sign * self.config.model_weight * (1 if with_event > with_stand_in else -1)
 
     def candidates(
         self, label: str, given: Sequence[str], *, among: Int64 | None = None, once: bool = False
@@ -116,7 +136,9 @@ class Laboratory:
 
     def _removals(self, indices: Int64, label: str, purpose: str = "") -> list[Removal]:
         chosen, column, seed = self._sample(indices, label, purpose), self.label_id(label), self.config.seed
-        return [remove_each(self.model, self.encoded, i, column, sequence_id=self._id(i), seed=seed) for i in chosen]
+        return [
+            remove_each(self._judge(i), self.encoded, i, column, sequence_id=self._id(i), seed=seed) for i in chosen
+        ]
 
     def routes(self, label: str, names: tuple[str, ...], among: Int64 | None = None) -> tuple[list[order.Route], float]:
         """Routes with order, window and count, and the share of the probed sequences that any of them explains.
@@ -131,9 +153,9 @@ class Laboratory:
         ]
         more = [] if among is None else self._sample(among, label)[:half]
         for index in dict.fromkeys([*probed, *more]):
-            background = open_background(self.model, self.encoded, index, self._id(index))
+            background = self._opened(index)
             stream = Stream(self.config.seed, background.sequence_id, f"patterns {label}")
-            found.append(order.minimal_patterns(self.model, background, label_id, ids, stream))
+            found.append(order.minimal_patterns(background, label_id, ids, stream))
         routes = []
         for pattern, support in order.frequent_patterns(found, share=0.1, most=MOST_ROUTES):
             route = self._arrange(label, ids, pattern, support)
@@ -142,11 +164,11 @@ class Laboratory:
         accepted = {route.pattern for route in routes}
         return routes, float(np.mean([bool(patterns & accepted) for patterns in found])) if found else 0.0
 
-    def predict(self, encoded: Encoded, index: int) -> Float64:
-        """P of all labels of one sequence: (Y,)."""
+    def predict(self, encoded: Encoded, index: int, subject_id: str) -> Float64:
+        """P of all labels of one sequence of this subject: (Y,)."""
         sequence = sequence_contexts(encoded, index)
         every = torch.arange(len(self.model.vocabulary.labels))
-        probs: Float64 = ask(self.model, sequence, sequence.event_ids.numpy(), every)[0]
+        probs: Float64 = ask(judge_of(self.model, subject_id), sequence, sequence.event_ids.numpy(), every)[0]
         return probs
 
     def _arrange(self, label: str, ids: Int64, pattern: order.Pattern, support: int) -> order.Route | None:
@@ -158,7 +180,7 @@ class Laboratory:
                 rows.append(made[0])
                 placed.append(made[1:])
                 used.append(background)
-        probs = np.concatenate(answers(self.model, used, [Question(self.label_id(label), rows)])[0])
+        probs = np.concatenate(answers(used, [Question(self.label_id(label), rows)])[0])
         names = {self.model.vocabulary.name(event): event for event in pattern}
         return order.route_of(pattern, support, order.arrangement_index(used, placed, names), probs)
 
@@ -182,6 +204,12 @@ class Laboratory:
         key = f"probe {label} {purpose}"
         marks = [Stream(self.config.seed, self._id(int(i)), key).uniforms(1, 1)[0, 0] for i in indices]
         return [int(i) for i in indices[np.argsort(marks, kind="stable")[: self.config.probes]]]
+
+    def _opened(self, index: int) -> Background:
+        return open_background(self._judge(index), self.encoded, index, self._id(index))
+
+    def _judge(self, index: int) -> Any:
+        return judge_of(self.model, self.mined.dataset.subject_ids[index].as_py())
 
     def _id(self, index: int) -> str:
         return str(self.mined.dataset.sequence_ids[index].as_py())

@@ -87,23 +87,23 @@ def pivotal(rule: Rule, index: EventIndex) -> dict[Atom, tuple[Bool, Bool]]:
     masks = {atom: evaluate(atom, index) for atom in atoms}
     found = {}
     for atom in atoms:
-        decides = _with(rule, {**masks, atom: np.ones_like(masks[atom])}) != _with(
+        decides = with_masks(rule, {**masks, atom: np.ones_like(masks[atom])}) != with_masks(
             rule, {**masks, atom: np.zeros_like(masks[atom])}
         )
         found[atom] = (decides & masks[atom], decides & ~masks[atom])
     return found
 
 
-def _with(rule: Rule, masks: dict[Atom, Bool]) -> Bool:
-    """The rule with given truth values of its atoms."""
+def with_masks(rule: Rule, masks: dict[Atom, Bool]) -> Bool:
+    """Where the rule holds, given where each of its atoms does: (n,)."""
     match rule:
         case Not(item):
-            return ~_with(item, masks)
+            return ~with_masks(item, masks)
         case And(items):
-            every: Bool = np.logical_and.reduce([_with(item, masks) for item in items])
+            every: Bool = np.logical_and.reduce([with_masks(item, masks) for item in items])
             return every
         case Or(items):
-            some: Bool = np.logical_or.reduce([_with(item, masks) for item in items])
+            some: Bool = np.logical_or.reduce([with_masks(item, masks) for item in items])
             return some
         case _:
             return masks[plain_atom(rule)]

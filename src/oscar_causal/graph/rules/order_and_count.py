@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import torch
@@ -47,7 +46,7 @@ class Route:
     """Balanced accuracy of the rule on the arrangements."""
 
 
-def minimal_patterns(model: Any, background: Background, label: int, event_ids: Int64, stream: Stream) -> set[Pattern]:
+def minimal_patterns(background: Background, label: int, event_ids: Int64, stream: Stream) -> set[Pattern]:
     """The minimal sufficient patterns of candidates in one sequence; empty where the model does not show the label.
 
     The pattern () means that the label stays without any candidate.
@@ -57,7 +56,7 @@ def minimal_patterns(model: Any, background: Background, label: int, event_ids: 
     keep = subsets(len(positions))  # (2^o, o)
     rows = np.repeat(ids[None, :], len(keep), axis=0)
     rows[:, positions] = np.where(keep, background.event_ids[positions], ids[positions])
-    enough = ask(model, background.sequence, rows, torch.tensor([label]))[:, 0] > CUT
+    enough = ask(background.model, background.sequence, rows, torch.tensor([label]))[:, 0] > CUT
     minimal = [line for line in np.flatnonzero(enough).tolist() if not _smaller(line, enough)]
     return {tuple(sorted(background.event_ids[positions[keep[line]]].tolist())) for line in minimal}
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 from oscar_causal.errors import UsageError
+from oscar_causal.graph.rules.twins import Twin
 
 Status = Literal["proposed", "not identifiable from this data", "too few positives"]
 Method = Literal["truth table", "stepwise", "patterns", "observations", "none"]
@@ -117,6 +118,8 @@ class RuleProposal:
     """Counter-examples: ids of held-out sequences with the label where the rule does not hold."""
     roles: tuple[CandidateRole, ...] = ()
     cells: tuple[Cell, ...] = ()
+    twins: tuple[Twin, ...] = ()
+    """Parts of the rule that something else explains as well: such a rule is not stated."""
 
     def to_json(self) -> dict[str, Any]:
         """For `rules.json` of a population folder and for `--json`."""

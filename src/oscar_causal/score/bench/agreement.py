@@ -27,7 +27,7 @@ def measure_agreement(settings: BenchSettings, show: ShowProgress) -> dict[str, 
     model = load_model(settings.model, device=settings.device)
     half = torch.bfloat16 if settings.device.startswith("cuda") else torch.float16  # bfloat16 fails on some CPUs
     single, low = model.compiled(torch.float32), model.compiled(half)
-    data = Place(settings, show).part(settings.model).data
+    data = Place(settings, show).part.data
     found: dict[str, Any] = {"half": str(half).removeprefix("torch."), "sequences": len(data)}
     for estimator in ("intervention", "prefix"):
         with show(f"agreement ({estimator})", "runs"), float32_products("highest"):

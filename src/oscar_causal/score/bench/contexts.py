@@ -9,7 +9,7 @@ from typing import Any
 
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.score.bench.estimators import PAPER_PREFIX, intervention_settings, prefix_settings
-from oscar_causal.score.bench.pages import page, percent, table
+from oscar_causal.score.bench.pages import page, percent, point, table
 from oscar_causal.score.bench.plots import curves, save_plot
 from oscar_causal.score.bench.rows import Fused, OneShot, Row
 from oscar_causal.score.bench.running import Bench, Rows
@@ -39,7 +39,11 @@ def to_page(measured: Rows) -> str:
     head = ["contexts", *(f"F1 {name}, whole rule" for name in AVERAGES)]
     head += ["F1 weighted, causes present", "F1 of means, causes present", "ms per sequence"]
     lines = [_line(name, figures) for name, figures in measured.items()]
-    body = ["In percent, mean ± sd over seeds. N: forward passes per sequence.", "", *table(head, lines)]
+    body = [
+        "In percent, mean ± sd over seeds (one seed: no ±). N: forward passes per sequence.",
+        "",
+        *table(head, lines),
+    ]
     return page("contexts", "How many contexts", body, measured, ("samples", "times"))
 
 
@@ -68,8 +72,7 @@ def plot(measured: Rows, path: Path) -> None:
         for truth, title in (("rule_all", "whole rule"), ("why", "causes present")):
             part = figures["truth"].get(truth)
             if part:
-                mean, sd = (100 * part[key]["weighted"]["f1"] for key in ("mean", "sd"))
-                scores.setdefault(f"{estimator}, {title}", []).append((float(n), mean, sd))
+                scores.setdefault(f"{estimator}, {title}", []).append((float(n), *point(part, "weighted", "f1")))
         times.setdefault(estimator, []).append((float(n), milliseconds(figures), 0.0))
 
     def draw(axes: Any) -> None:

@@ -8,6 +8,10 @@ from oscar_causal.discovery.prefix import PrefixConfig
 
 PAPER_PREFIX = PrefixConfig(context=15, contexts=68, sampler="top-k", top_k=35, top_p=0.8, threshold=2.75)
 """The settings the paper chooses."""
+THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 2.75, 3.0, 3.5, 4.0, 5.0)
+"""Values of k at which every pass of `prefix` is cut: rows that differ in k alone share the pass."""
+SMALLEST_CONTEXT = 4
+"""Every model learns labels from prefixes of so many events on, the smallest c of the paper: rows share one model."""
 
 
 def prefix_settings(settings: PrefixConfig = PAPER_PREFIX) -> DiscoveryConfig:

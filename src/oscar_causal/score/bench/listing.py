@@ -51,8 +51,9 @@ def run_listing(model: OscarModel, tokens: Tokens, config: ListingConfig, genera
     logits = network.state_logits(hidden_y[:, c:])  # (B * N, L - c, Y)
     if network.shortlist is not None:  # a row at a time: the paper's model has none, its listing keeps everything
         at = torch.arange(c, rows.event_ids.shape[1], device=logits.device)[None]
-        for one, row in zip(logits, torch.split(rows.event_ids, 1), strict=True):
-            one += network.shortlist(past_in_rows(row, at))
+        for k, one in enumerate(logits):
+            part = replace(rows, **{name: getattr(rows, name)[k : k + 1] for name in ("event_ids", "gaps", "elapsed")})
+            one += network.shortlist(past_in_rows(part, at))
     probs = torch.sigmoid(model.calibrate(logits, labels))
     probs = probs.view(-1, config.contexts, *probs.shape[1:])  # (B, N, L - c, Y)
     probs = torch.clamp(probs, config.epsilon, 1 - config.epsilon)

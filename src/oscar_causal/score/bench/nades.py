@@ -1,6 +1,6 @@
 """Table "NADEs": how much do the model's size, its training and the context c matter?
 
-Rows that differ in c share one model, trained on prefixes of at least the smallest c; the paper trains a Tf_y for each.
+Rows that differ in c share one model, which learns labels from the smallest c on; the paper trains a Tf_y for each.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from oscar_causal.density.settings import preset_config
 from oscar_causal.score.bench.estimators import PAPER_PREFIX, intervention_settings, prefix_settings
-from oscar_causal.score.bench.pages import page, percent, table
+from oscar_causal.score.bench.pages import page, percent, point, table
 from oscar_causal.score.bench.paper import paper_cell, paper_value
 from oscar_causal.score.bench.plots import curves, save_plot
 from oscar_causal.score.bench.rows import Fused, OneShot, Row
@@ -29,13 +30,16 @@ SMALLER = {"paper": "base", "base": "tiny", "tiny": "tiny"}
 
 
 def rows(settings: BenchSettings) -> Mapping[str, Row]:
-    """The paper's rows, and our estimators on both models."""
-    large = {"min_context": min(LARGE_CONTEXTS)}
-    preset = SMALLER[settings.preset]
-    small = {**large, "preset": preset, "steps": max(1, settings.steps // TOKENS_RATIO)}
-    found: dict[str, Row] = {f"large c={c}": _row(c, large) for c in LARGE_CONTEXTS}
-    found[f"small c={SMALL_CONTEXT}"] = _row(SMALL_CONTEXT, small)
-    for name, training in (("large", large), ("small", small)):
+    """The paper's rows, size and training apart (which its small row mixes), and our estimators on both models."""
+    tokens = preset_config(settings.preset).batch_tokens
+    fifth = {"steps": max(1, settings.steps // TOKENS_RATIO)}
+    smaller = {"preset": SMALLER[settings.preset], "batch_tokens": tokens}
+    found: dict[str, Row] = {f"large c={c}": _row(c, {}) for c in LARGE_CONTEXTS}
+    found[f"small c={SMALL_CONTEXT}"] = _row(SMALL_CONTEXT, {**smaller, **fifth})
+    if SMALLER[settings.preset] != settings.preset:
+        found[f"large short c={SMALL_CONTEXT}"] = _row(SMALL_CONTEXT, fifth)
+        found[f"small long c={SMALL_CONTEXT}"] = _row(SMALL_CONTEXT, smaller)
+    for name, training in (("large", {}), ("small", {**smaller, **fifth})):
         config = intervention_settings()
         found[f"{name} intervention"] = OneShot(config, training, folds=FOLDS, small_sample=SMALL_SAMPLE)
         found[f"{name} fused"] = Fused(config, training, folds=FOLDS, small_sample=SMALL_SAMPLE)
@@ -118,8 +122,7 @@ def plot(measured: Rows, path: Path) -> None:
         name = f"large c={c}"
         part = measured.get(name, {}).get("truth", {}).get("rule_all")
         if part:
-            figure = [100 * part[key]["weighted"]["f1_of_means"] for key in ("mean", "sd")]
-            ours.append((float(c), figure[0], figure[1]))
+            ours.append((float(c), *point(part, "weighted", "f1_of_means")))
         value = paper_value("nades", name, "f1")
         papers += [(float(c), *value)] if value else []
 

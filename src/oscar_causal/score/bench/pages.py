@@ -11,15 +11,25 @@ Figures = Mapping[str, Any]
 
 
 def percent(part: Figures, average: str, figure: str) -> str:
-    """`55.3 ± 1.4`: mean and sd of one figure in percent.
+    """`55.3 ± 1.4`: mean and sd of one figure in percent; the mean alone where there was one run.
 
     >>> percent({"mean": {"micro": {"f1": 0.5}}, "sd": {"micro": {"f1": 0.0125}}}, "micro", "f1")
     '50.0 ± 1.2'
     """
     if not part:
         return "–"
-    mean, sd = part["mean"][average][figure], part["sd"][average][figure]
-    return f"{100 * mean:.1f} ± {100 * sd:.1f}"
+    mean = 100 * part["mean"][average][figure]
+    return f"{mean:.1f}" if part["sd"] is None else f"{mean:.1f} ± {100 * part['sd'][average][figure]:.1f}"
+
+
+def point(part: Figures, average: str, figure: str) -> tuple[float, float]:
+    """Mean and sd of one figure in percent, for a plot; sd 0 where there was one run.
+
+    >>> point({"mean": {"micro": {"f1": 0.5}}, "sd": None}, "micro", "f1")
+    (50.0, 0.0)
+    """
+    sd = 0.0 if part["sd"] is None else part["sd"][average][figure]
+    return 100 * part["mean"][average][figure], 100 * sd
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
@@ -45,14 +55,18 @@ def _measured(rows: Mapping[str, Figures]) -> list[str]:
     groups: dict[str, list[str]] = {}
     for name, figures in rows.items():
         groups.setdefault(_how(figures), []).append(name)
-    return [f"- {', '.join(names)}: {how}" for how, names in groups.items()]
+    lines = [f"- {', '.join(names)}: {how}" for how, names in groups.items()]
+    if len({figures["provenance"].get("explained") for figures in rows.values()}) > 1:
+        lines.append("- **These rows were not all measured on the same sequences**; compare those of one line only.")
+    return lines
 
 
 def _how(figures: Figures) -> str:
     made = figures["provenance"]
     bench = made["bench"]
     told = [
-        f"fleet `{bench['fleet']}`, {figures['sequences']:,} held-out sequences, {figures['pairs']:,} scored pairs",
+        f"fleet `{bench['fleet']}`, {figures['sequences']:,} held-out sequences, {figures['pairs']:,} scored pairs"
+        + (f" (content {made['explained'][:8]})" if "explained" in made else ""),
         f"seed {bench['seed']}" + (f", {figures['runs']} runs" if figures.get("runs", 1) > 1 else ""),
     ]
     if "model" in figures:

@@ -1,4 +1,4 @@
-"""Attribution by perturbing: leave-one-out, RISE, LIME, and the moves of the paper's prefixes as a rating.
+"""Attribution by perturbing: leave-one-out, RISE, LIME, Shapley values, and the paper's moves as a rating.
 
 All replace event types by the same draws of Tf_x as `intervention` does, and read P(label) after the last event.
 """
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from oscar_causal.discovery.contexts import Bool, Float64, Stream
+from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.prefix import PrefixConfig, prefix_curves, sample_pasts
 from oscar_causal.discovery.subject import Subject, respond
 from oscar_causal.score.bench.ratings import Case, Ratings
@@ -84,6 +84,30 @@ def lime_scores(masks: Bool, outcomes: Float64) -> Float64:
     gram = kept.T @ (weights * kept) + LIME_RIDGE * np.eye(kept.shape[1])
     scores: Float64 = np.linalg.solve(gram, kept.T @ (weights * centred))
     return scores
+
+
+@dataclass(frozen=True)
+class ShapleySampling:
+    """Shapley values of "type kept" for P(label), by adding types in random orders (Castro et al. 2009)."""
+
+    permutations: int = 8
+
+    def rate(self, case: Case) -> Ratings:
+        """See `Method`. All labels share the passes."""
+        count = len(case.subject.types)
+        observed = _respond(case, np.zeros((1, count), bool), "shapley")  # (1, Y')
+        total = np.zeros((count, len(case.labels)))
+        for n, order in enumerate(_orders(case, count, self.permutations)):
+            added = np.argsort(order)  # when each type is added
+            masks = added[None, :] >= np.arange(count)[:, None]  # (K, K): row k keeps the first k types
+            outcomes = _respond(case, masks, f"shapley {n}")
+            total[order] += np.diff(np.concatenate([outcomes, observed]), axis=0)
+        return Ratings(total / self.permutations, 1 + self.permutations * count)
+
+
+def _orders(case: Case, types: int, orders: int) -> Int64:
+    uniforms = Stream(case.subject.seed, case.subject.sequence_id, "shapley orders").uniforms(orders, types)
+    return uniforms.argsort(1)
 
 
 @dataclass(frozen=True)

@@ -5,30 +5,36 @@ Folders are named by a hash of all that decides their content, so rows and later
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 
 from oscar_causal import __version__
-from oscar_causal.data.folders import read_json
+from oscar_causal.data.folders import read_json, write_json
 from oscar_causal.data.select import Selection, select_sequences
 from oscar_causal.data.sequences import Dataset, Int64, read_dataset
+from oscar_causal.data.subjects import held_out
 from oscar_causal.data.synthetic import preset, write_fleet
 from oscar_causal.density.checkpoint import model_digest
 from oscar_causal.density.fitting import train
 from oscar_causal.density.partial import unfinished
 from oscar_causal.density.settings import TrainConfig, preset_config
-from oscar_causal.discovery.local import discover_folder, unseen_indices
+from oscar_causal.discovery.local import unseen_indices
 from oscar_causal.discovery.oneshot import DiscoveryConfig
-from oscar_causal.discovery.results import fingerprint, read_run
+from oscar_causal.discovery.results import fingerprint, read_run, read_table
 from oscar_causal.errors import UsageError
+from oscar_causal.score.bench.curves import PrefixPass, prefix_pass
+from oscar_causal.score.bench.estimators import SMALLEST_CONTEXT, THRESHOLDS
+from oscar_causal.score.bench.explaining import explain_folder, job_of
+from oscar_causal.score.bench.processes import Processes
 from oscar_causal.score.bench.settings import BenchSettings
-from oscar_causal.score.breakdowns import training_counts
 from oscar_causal.score.ground import Ground, ground_of
 from oscar_causal.score.matching import Pair
 from oscar_causal.score.scoring import Explained, read_explained, score_explained
@@ -59,7 +65,11 @@ class Place:
 
     def __init__(self, settings: BenchSettings, show: ShowProgress = no_progress) -> None:
         self.settings, self.show = settings, show
-        self._parts: dict[Path, Part] = {}
+        self.processes = Processes(settings.workers, settings.device)
+
+    def close(self) -> None:
+        """End the worker processes."""
+        self.processes.close()
 
     @cached_property
     def fleet(self) -> Path:
@@ -86,6 +96,7 @@ class Place:
         config = self._training(changes)
         folder = self._folder("model", {"config": config.to_json(), "dataset": self.data.info.get("digest")})
         if not folder.exists():
+            self.processes.start()  # meanwhile
             with self.show("training", "steps") as show:
                 train(
                     self.data,
@@ -94,66 +105,110 @@ class Place:
                     resume=unfinished(folder),
                     on_step=lambda step, total, figures: show(step, total),
                 )
+            if self.settings.device.startswith("cuda"):
+                torch.cuda.empty_cache()  # for the processes
         return folder
 
-    def _training(self, changes: dict[str, Any]) -> TrainConfig:
-        base: dict[str, Any] = {"steps": self.settings.steps, "seed": self.settings.seed}
+    def _training(self, changes: Mapping[str, Any]) -> TrainConfig:
+        settings = self.settings
+        given = {"steps": settings.steps, "seed": settings.seed, "min_context": SMALLEST_CONTEXT, **changes}
         if len(self.data) > LARGE_FLEET:
-            base |= {"validation": 0.03, "evaluations": 4}
-        changes = {**base, **changes}
-        return preset_config(changes.pop("preset", self.settings.preset), **changes)
+            given |= {"validation": 0.03, "evaluations": 4}
+        return preset_config(given.pop("preset", settings.preset), **given)
 
-    def held_out(self, model: Path) -> Int64:
-        """The first `test` labelled sequences that the model has not seen."""
-        unseen = unseen_indices(model, self.fleet)
-        unseen = unseen[self.data.labels.lengths[unseen] > 0]
-        if not len(unseen):
+    @cached_property
+    def unseen(self) -> Int64:
+        """Sequences of the subjects that no model here is trained on; no model is needed to know them."""
+        if self.settings.model is not None:
+            return unseen_indices(self.settings.model, self.fleet)
+        config = self._training({})
+        return np.flatnonzero(held_out(self.data.subject_ids, config.validation, seed=config.seed))
+
+    @cached_property
+    def unseen_labelled(self) -> Int64:
+        """Those of them that have a label."""
+        found = self.unseen[self.data.labels.lengths[self.unseen] > 0]
+        if not len(found):
             raise UsageError(f"{self.fleet}: expected held-out sequences with a label, found none")
-        return unseen[: self.settings.test]
+        return found
 
-    def training_rows(self, model: Path) -> Int64:
-        """The sequences the model was trained on."""
-        return np.setdiff1d(np.arange(len(self.data)), unseen_indices(model, self.fleet))
+    @cached_property
+    def training_rows(self) -> Int64:
+        """The sequences that models are trained on."""
+        return np.setdiff1d(np.arange(len(self.data)), self.unseen)
 
-    def part(self, model: Path) -> Part:
-        """The held-out sequences of a model as a dataset of their own: worker processes open these few only."""
-        if model not in self._parts:
-            ids = tuple(self.data.take(self.held_out(model)).sequence_ids.to_pylist())
-            folder = self._folder("part", {"ids": ids, "dataset": self.data.info.get("digest")})
-            if not folder.exists():
-                select_sequences(self.fleet, folder, Selection(ids=ids))
-            data, (counts, _) = read_dataset(folder), training_counts(self.data, model)
-            self._parts[model] = Part(folder, data, ground_of(data, observed_pairs(data), counts))
-        return self._parts[model]
+    @property
+    def explained_digest(self) -> str:
+        """Of the content of the held-out part: rows with the same one were measured on the same sequences."""
+        return str(self.part.data.info.get("digest"))
+
+    @cached_property
+    def part(self) -> Part:
+        """The first `test` labelled unseen sequences as a dataset of their own: workers open these few only."""
+        rows = self.unseen_labelled[: self.settings.test]
+        folder = self.selected(rows)
+        data = read_dataset(folder)
+        return Part(folder, data, ground_of(data, observed_pairs(data), self._label_counts()))
+
+    def selected(self, rows: Int64) -> Path:
+        """Some sequences of the fleet as a dataset folder of their own."""
+        ids = tuple(self.data.take(rows).sequence_ids.to_pylist())
+        folder = self._folder("part", {"ids": ids, "dataset": self.data.info.get("digest")})
+        if not folder.exists():
+            select_sequences(self.fleet, folder, Selection(ids=ids))
+        return folder
+
+    def _label_counts(self) -> dict[str, int]:
+        names = self.data.label_names
+        counts = np.bincount(self.data.labels.take(self.training_rows).ids, minlength=len(names))
+        return dict(zip(names, counts.tolist(), strict=True))
 
     def explain(self, model: Path, config: DiscoveryConfig) -> tuple[Explained, float]:
         """Boundaries of the held-out part, and the seconds they took."""
+        if config.estimator_name == "prefix":
+            found = self.prefix_pass(model, config)
+            return found.at(config.prefix.threshold), found.seconds
         folder = self.results(model, config)
         return read_explained(folder), float(read_run(folder)["seconds"])
 
+    def passes(self, model: Path, config: DiscoveryConfig) -> float:
+        """Forward passes per sequence that explaining the held-out part took."""
+        if config.estimator_name == "prefix":
+            return float(np.mean(self.prefix_pass(model, config).passes))
+        verdicts = read_table(self.results(model, config), "verdicts")
+        spent = dict(zip(verdicts["sequence_id"].to_pylist(), verdicts["contexts"].to_pylist(), strict=True))
+        return float(np.mean(list(spent.values())))
+
+    def prefix_pass(self, model: Path, config: DiscoveryConfig) -> PrefixPass:
+        """The pass of `prefix` over the held-out part that every k shares."""
+        thresholds = tuple(sorted({*THRESHOLDS, config.prefix.threshold}))
+        every = replace(config, prefix=replace(config.prefix, threshold=thresholds[-1]))
+        what = self._what(model, every) | {"thresholds": thresholds}
+        path = self._folder("prefix", what).with_suffix(".json")
+        if not path.exists():
+            job = job_of(self.processes, model, self.part.folder, every)
+            self.processes.ready(job)
+            begun = time.monotonic()
+            with self.show("discovering (prefix, every k)", "sequences") as show:
+                found = prefix_pass(self.processes, job, len(self.part.data), thresholds, show)
+            write_json(path, replace(found, seconds=time.monotonic() - begun).to_json())
+        return PrefixPass.from_json(read_json(path))
+
     def results(self, model: Path, config: DiscoveryConfig) -> Path:
         """The results folder of the held-out part."""
-        part = self.part(model)
-        what = {
+        folder = self._folder("results", self._what(model, config))
+        if not folder.exists():
+            with self.show(f"discovering ({config.estimator_name})", "sequences") as show:
+                explain_folder(self.processes, model, self.part.folder, folder, config, show)
+        return folder
+
+    def _what(self, model: Path, config: DiscoveryConfig) -> dict[str, Any]:
+        return {
             "model": model_digest(model),
-            "dataset": part.data.info.get("digest"),
+            "dataset": self.part.data.info.get("digest"),
             "config": config.to_json(),
             "program": [__version__, self.settings.commit],
         }
-        folder = self._folder("results", what)
-        if not folder.exists():
-            with self.show(f"discovering ({config.estimator_name})", "sequences") as show:
-                discover_folder(
-                    model,
-                    part.folder,
-                    folder,
-                    config,
-                    workers=self.settings.workers,
-                    device=self.settings.device,
-                    resume=folder.with_name(f"{folder.name}.partial").exists(),
-                    on_progress=show,
-                )
-        return folder
 
     def population(self, model: Path, config: DiscoveryConfig) -> Path:
         """What the held-out part as a whole says, explained with this config: the prior of `fused`, which leaves each
@@ -164,17 +219,17 @@ class Place:
         results = self.results(model, config)
         folder = self._folder("population", {"results": results.name})
         if not folder.exists():
-            source = open_source(results, dataset=self.part(model).folder, model=model, device=self.settings.device)
+            source = open_source(results, dataset=self.part.folder, model=model, device=self.settings.device)
             with self.show("making the population", "sequences") as show:
                 assembly = AssemblyConfig(intervention=config.intervention, seed=config.seed)
                 write_population(folder, assemble([source], assembly, on_progress=show))
         return folder
 
-    def score(self, model: Path, explained: Explained, *, folds: int | None = None) -> dict[str, Any]:
+    def score(self, explained: Explained, *, folds: int | None = None) -> dict[str, Any]:
         """Scores of explained held-out pairs against every truth."""
-        return score_explained(explained, self.part(model).ground, folds=folds)
+        return score_explained(explained, self.part.ground, folds=folds)
 
-    def _folder(self, kind: str, what: dict[str, Any]) -> Path:
+    def _folder(self, kind: str, what: Mapping[str, Any]) -> Path:
         return self.settings.work_folder / f"{kind}-{fingerprint(what)[:12]}"
 
 

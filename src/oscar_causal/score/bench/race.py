@@ -41,7 +41,7 @@ def measure_race(settings: BenchSettings, show: ShowProgress) -> dict[str, Any]:
     """
     place = Place(settings, show)
     folder = place.model()
-    part, model = place.part(folder), load_model(folder)
+    part, model = place.part, load_model(folder)
     entrants: dict[str, Callable[[], Explained]] = {
         name: partial(explain_by_listing, model, part.data, settings.seed, padded=padded)
         for name, padded in LISTINGS.items()
@@ -56,7 +56,7 @@ def measure_race(settings: BenchSettings, show: ShowProgress) -> dict[str, Any]:
                 begun = time.process_time()
                 explained = explain()
                 seconds = time.process_time() - begun
-            found[name] = {"cpu_seconds": seconds, "f1": place.score(folder, explained)["why"]["sample"]["f1_of_means"]}
+            found[name] = {"cpu_seconds": seconds, "f1": place.score(explained)["why"]["sample"]["f1_of_means"]}
     faster = {name: times_faster(found, name) for name in LISTINGS}
     return {"entrants": found, "sequences": len(part.data), "times_faster": faster}
 

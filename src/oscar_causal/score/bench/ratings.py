@@ -6,7 +6,7 @@ with the best F1 of mean precision and recall.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
@@ -75,9 +75,7 @@ class Rated:
     scores: Float64
 
 
-def rate_all(
-    method: Method, models: ModelSet, data: Dataset, *, seed: int, on_progress: Callable[[int, int], None]
-) -> tuple[list[Rated], list[int]]:
+def rate_all(method: Method, models: ModelSet, data: Dataset, *, seed: int) -> tuple[list[Rated], list[int]]:
     """Ratings of every observed pair the model knows, and the passes spent on each sequence."""
     rated, passes = [], []
     for row in range(len(data)):
@@ -86,7 +84,6 @@ def rate_all(
             found = method.rate(case)
             rated += _pairs(case, found)
             passes.append(found.passes)
-        on_progress(row + 1, len(data))
     return rated, passes
 
 

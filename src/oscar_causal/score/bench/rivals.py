@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from oscar_causal.data.sequences import Int64
-from oscar_causal.density.folds import load_models
+from oscar_causal.data.rows import SequenceRows
+from oscar_causal.data.sequences import Int64, read_dataset
 from oscar_causal.discovery.intervention import InterventionConfig
-from oscar_causal.discovery.local import unseen_indices
 from oscar_causal.discovery.prefix import PrefixConfig
-from oscar_causal.discovery.results import read_table
 from oscar_causal.errors import UsageError
-from oscar_causal.score.bench.captum_methods import InputTimesGradient, IntegratedGradients, ShapleySampling
-from oscar_causal.score.bench.estimators import PAPER_PREFIX, intervention_settings, prefix_settings
-from oscar_causal.score.bench.pages import page, percent, table
-from oscar_causal.score.bench.perturbations import LeaveOneOut, Lime, PrefixMoves, Rise
+from oscar_causal.score.bench.estimators import intervention_settings, prefix_settings
+from oscar_causal.score.bench.explaining import job_of
+from oscar_causal.score.bench.gradients import InputTimesGradient, IntegratedGradients
+from oscar_causal.score.bench.pages import page, percent, point, table
+from oscar_causal.score.bench.perturbations import LeaveOneOut, Lime, PrefixMoves, Rise, ShapleySampling
 from oscar_causal.score.bench.place import Place, model_figures, observed_pairs
 from oscar_causal.score.bench.plots import save_plot
+from oscar_causal.score.bench.processes import Desk, pieces_of
 from oscar_causal.score.bench.ratings import Method, Rated, best_cut, rate_all
 from oscar_causal.score.bench.rows import OneShot, Row, figures_of
 from oscar_causal.score.bench.running import Bench, Rows
@@ -39,7 +40,7 @@ VALIDATION = 100
 RATES = (0.1, 0.25, 0.5)
 """Rates of replacing that RISE may choose from; its authors use 0.5 for images."""
 CONTEXTS_C = (4, 15)
-"""Values of c that `prefix, tuned` may choose from."""
+"""Values of c that `prefix tuned` may choose from."""
 
 
 @dataclass(frozen=True)
@@ -51,32 +52,42 @@ class Rival:
     def measure(self, place: Place) -> dict[str, Any]:
         """See `Row`. Beside the scores: mean passes per sequence, the chosen variant and cut."""
         model = place.model()
-        data, truth = validation_part(place, model)
+        validation, truth = validation_part(place)
         tuned = []
         for variant in self.variants:
-            rated, _, _ = self._rate(place, model, variant, data)
+            rated, _, _ = self._rate(place, model, variant, validation)
             cut, f1 = best_cut(rated, truth)
             tuned.append((f1, cut, variant))
         f1, cut, variant = max(tuned, key=lambda item: item[0])
-        part = place.part(model).data
-        rated, passes, seconds = self._rate(place, model, variant, part)
+        rated, passes, seconds = self._rate(place, model, variant, place.part.folder)
         return {
-            **figures_of([place.score(model, cut.explain(rated), folds=FOLDS)]),
+            **figures_of([place.score(cut.explain(rated), folds=FOLDS)]),
             "passes": float(np.mean(passes)),
-            "sequences": len(part),
-            "validation_sequences": len(data),
+            "sequences": len(place.part.data),
+            "validation_sequences": len(SequenceRows(validation)),
             "validation_f1": f1,
-            "seconds": {"mean": seconds, "sd": 0.0},
+            "seconds": {"mean": seconds, "sd": None},
             "model": model_figures(model),
             "settings": {"method": type(variant).__name__, **asdict(variant), "cut": asdict(cut)},  # type: ignore[call-overload]
         }
 
-    def _rate(self, place: Place, model: Path, variant: Method, data: Any) -> tuple[list[Rated], list[int], float]:
-        models = load_models(model, device=place.settings.device)
+    def _rate(self, place: Place, model: Path, variant: Method, folder: Path) -> tuple[list[Rated], list[int], float]:
+        job = job_of(place.processes, model, folder, intervention_settings())
+        place.processes.ready(job)
         begun = time.monotonic()
-        with place.show(type(variant).__name__, "sequences") as show:
-            rated, passes = rate_all(variant, models, data, seed=place.settings.seed, on_progress=show)
+        pieces = pieces_of(len(SequenceRows(folder)))
+        rated: list[Rated] = []
+        passes: list[int] = []
+        with place.show(type(variant).__name__, "pieces") as show:
+            work = partial(_rate_rows, variant, place.settings.seed)
+            for done, (some, spent) in enumerate(place.processes.each(work, job, pieces)):
+                rated, passes = rated + some, passes + spent
+                show(done + 1, len(pieces))
         return rated, passes, time.monotonic() - begun
+
+
+def _rate_rows(method: Method, seed: int, desk: Desk, rows: Int64) -> tuple[list[Rated], list[int]]:
+    return rate_all(method, desk.models, desk.data.take(rows), seed=seed)
 
 
 @dataclass(frozen=True)
@@ -86,17 +97,13 @@ class Counted(OneShot):
     def measure(self, place: Place) -> dict[str, Any]:
         """See `Row`."""
         figures, model = super().measure(place), place.model()
-        verdicts = read_table(place.results(model, self.prepared(place, model, place.settings.seed)), "verdicts")
-        spent = dict(zip(verdicts["sequence_id"].to_pylist(), verdicts["contexts"].to_pylist(), strict=True))
-        return {**figures, "passes": float(np.mean(list(spent.values())))}
+        return {**figures, "passes": place.passes(model, self.prepared(place, model, place.settings.seed))}
 
 
-def validation_rows(place: Place, model: Path) -> Int64:
+def validation_rows(place: Place) -> Int64:
     """Unseen labelled sequences after the scored ones, of other subjects."""
-    unseen = unseen_indices(model, place.fleet)
-    unseen = unseen[place.data.labels.lengths[unseen] > 0]
-    scored = set(place.part(model).data.subject_ids.to_pylist())
-    others = [row for row in unseen.tolist() if place.data.subject_ids[row].as_py() not in scored]
+    scored = set(place.part.data.subject_ids.to_pylist())
+    others = [row for row in place.unseen_labelled.tolist() if place.data.subject_ids[row].as_py() not in scored]
     if not others:
         raise UsageError(
             f"{place.fleet}: expected unseen sequences beside the {place.settings.test} scored ones to choose cuts on, "
@@ -105,13 +112,14 @@ def validation_rows(place: Place, model: Path) -> Int64:
     return np.array(others[:VALIDATION], np.int64)
 
 
-def validation_part(place: Place, model: Path) -> tuple[Any, Truth]:
-    """The validation sequences, and their causes by the dataset's reasons (by its rules where it gives none)."""
-    data = place.data.take(validation_rows(place, model))
+def validation_part(place: Place) -> tuple[Path, Truth]:
+    """The folder of the validation sequences, and their causes by the dataset's reasons (else by its rules)."""
+    folder = place.selected(validation_rows(place))
+    data = read_dataset(folder)
     truths = truth_of(data, observed_pairs(data))
     for name in ("why", "rule_present"):
         if name in truths:
-            return data, truths[name]
+            return folder, truths[name]
     raise UsageError(f"{place.fleet}: expected reasons or rules to score against, found none")
 
 
@@ -126,8 +134,8 @@ def rows(settings: BenchSettings) -> Mapping[str, Row]:
         **{f"rise N={n}": Rival(tuple(Rise(n, rate) for rate in RATES)) for n in (64, 256)},
         **{f"lime N={n}": Rival((Lime(n),)) for n in (64, 256)},
         "leave-one-out": Rival((LeaveOneOut(),)),
-        "prefix": Counted(prefix_settings(replace(PAPER_PREFIX, contexts=64)), folds=FOLDS),
-        "prefix, tuned": Rival(moves),
+        "prefix": Counted(prefix_settings(), folds=FOLDS),
+        "prefix tuned": Rival(moves),
         **{f"intervention N={n}": Counted(config, folds=FOLDS) for n, config in contexts.items()},
     }
 
@@ -139,8 +147,9 @@ def to_page(measured: Rows) -> str:
         "Against the events that brought the label about in this sequence, averages over pairs, in percent, mean ± sd "
         f"over {FOLDS} folds of the subjects (macro: over labels). All rows ask the same model about the same "
         "sequences with the same replacements; *passes* are forward passes of the label model, a pass forward and "
-        "back counting as three. Rivals have their cut, RISE its rate and `prefix, tuned` its c and k, chosen on "
-        "validation sequences; `prefix` and `intervention` have no chosen threshold. Times are for one process.",
+        "back counting as three. Rivals have their cut, RISE its rate and `prefix tuned` its c and k, chosen on "
+        "validation sequences; `prefix` and `intervention` have no chosen threshold. Times are those "
+        "of all processes together.",
         "",
         *table(head, [_line(name, figures) for name, figures in measured.items()]),
     ]
@@ -182,7 +191,7 @@ def plot(measured: Rows, path: Path) -> None:
         for name, figures in measured.items():
             why = _truth(figures)
             if why:
-                mean, sd = (100 * why[key]["sample"]["f1_of_means"] for key in ("mean", "sd"))
+                mean, sd = point(why, "sample", "f1_of_means")
                 ours = name.startswith("intervention")
                 axis.errorbar(
                     figures["passes"],

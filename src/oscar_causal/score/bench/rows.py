@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,8 +17,9 @@ from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig
-from oscar_causal.score.bench.place import Place, model_figures
+from oscar_causal.score.bench.place import Place, model_figures, observed_pairs
 from oscar_causal.score.breakdowns import spread
+from oscar_causal.score.discoveries import Accepted
 from oscar_causal.score.ground import Ground
 from oscar_causal.score.matching import AVERAGES, match, summarise
 from oscar_causal.score.scoring import Explained, explained_of
@@ -53,16 +55,19 @@ class OneShot:
         for run in range(self.runs):
             config = self.prepared(place, model, place.settings.seed + run)
             explained, took = place.explain(model, config)
-            scored.append(place.score(model, explained, folds=self.folds))
+            scored.append(place.score(explained, folds=self.folds))
             seconds.append(took)
         if self.small_sample is not None:
-            samples = {"small_sample": small_samples(place, model, explained, self.small_sample)}
+            samples = {"small_sample": small_samples(place, explained, self.small_sample)}
         return {
             **figures_of(scored),
             **samples,
-            "sequences": len(place.part(model).data),
+            "sequences": len(place.part.data),
             "runs": self.runs,
-            "seconds": {"mean": float(np.mean(seconds)), "sd": float(np.std(seconds, ddof=min(1, self.runs - 1)))},
+            "seconds": {
+                "mean": float(np.mean(seconds)),
+                "sd": float(np.std(seconds, ddof=1)) if self.runs > 1 else None,
+            },
             "model": model_figures(model),
             "settings": config_figures(config),
         }
@@ -85,17 +90,15 @@ class Fused(OneShot):
 
 @dataclass(frozen=True)
 class Classical:
-    """A classical method: boundaries learnt from the model's training sequences, read in the held-out ones."""
+    """A classical method: boundaries learnt from training sequences, read in the held-out ones. It needs no model."""
 
     config: BaselineConfig
     folds: int | None = None
 
     def measure(self, place: Place) -> dict[str, Any]:
         """See `Row`. `whole_boundary`: all events of the label's boundary, present or not, against the whole rule."""
-        model = place.model()
-        part = place.part(model).data
-        rows = place.training_rows(model)[:CLASSICAL_SEQUENCES]
-        begun = time.monotonic()
+        part, rows = place.part.data, place.training_rows[:CLASSICAL_SEQUENCES]
+        begun, spent = time.monotonic(), _cpu_seconds()
         with place.show(self.config.method, "labels") as show:
             done = [0]
 
@@ -105,18 +108,38 @@ class Classical:
 
             config = replace(self.config, time_limit=place.settings.time_limit, label_time_limit=None)
             found = learn_boundaries(place.data.take(rows), config, workers=place.settings.workers, on_boundary=count)
-        seconds = time.monotonic() - begun
+        seconds, spent = time.monotonic() - begun, _cpu_seconds() - spent
         explained = explained_of(read_per_sequence(found, part))
         whole = {item.label: frozenset(item.events) for item in found}
         return {
-            **figures_of([place.score(model, explained, folds=self.folds)]),
-            "whole_boundary": _whole(explained, whole, place.part(model).ground),
+            **figures_of([place.score(explained, folds=self.folds)]),
+            "whole_boundary": _whole(explained, whole, place.part.ground),
             "sequences": len(part),
             "learnt_from": len(rows),
             "labels": len(found),
             "incomplete_labels": sum(not item.complete for item in found),
-            "seconds": {"mean": seconds, "sd": 0.0},
+            "seconds": {"mean": seconds, "sd": None},
+            "cpu_seconds": spent,
             "settings": {"alpha": config.tests.alpha, "correction": config.tests.correction},
+        }
+
+
+@dataclass(frozen=True)
+class Presence:
+    """No method: whoever knows the published rules names their positive events that are present."""
+
+    folds: int | None = None
+
+    def measure(self, place: Place) -> dict[str, Any]:
+        """See `Row`."""
+        known = place.part.ground.truths.get("rule_present", {})
+        accepted = (Accepted(pair, event, "cause") for pair, events in known.items() for event in sorted(events))
+        explained = Explained(tuple(observed_pairs(place.part.data)), tuple(accepted))
+        return {
+            **figures_of([place.score(explained, folds=self.folds)]),
+            "sequences": len(place.part.data),
+            "seconds": {"mean": 0.0, "sd": None},
+            "settings": {},
         }
 
 
@@ -134,10 +157,12 @@ def figures_of(scored: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _spread(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Mean and sd; sd is None where there is one part alone."""
     if len(parts) == 1 and "over_folds" in parts[0]:
         folded = parts[0]["over_folds"]
         return {key: {average: folded[key][average] for average in AVERAGES} for key in ("mean", "sd")}
-    return spread([{average: part[average] for average in AVERAGES} for part in parts])
+    found = spread([{average: part[average] for average in AVERAGES} for part in parts])
+    return found if len(parts) > 1 else {**found, "sd": None}
 
 
 def _short(groups: Mapping[str, Any]) -> dict[str, Any]:
@@ -145,18 +170,24 @@ def _short(groups: Mapping[str, Any]) -> dict[str, Any]:
     return {group: {key: part[key] for key in kept} for group, part in groups.items()}
 
 
-def small_samples(place: Place, model: Path, explained: Explained, size: int, samples: int = 5) -> dict[str, Any]:
+def small_samples(place: Place, explained: Explained, size: int, samples: int = 5) -> dict[str, Any]:
     """Mean and sd over disjoint samples of at most `size` held-out sequences; says how many there were in each."""
-    part = place.part(model).data
+    part = place.part.data
     group = subject_folds(part.subject_ids, samples, seed=place.settings.seed)
     scored, sizes = [], []
     for k in range(samples):
         ids = set(part.sequence_ids.to_numpy(zero_copy_only=False)[group == k][:size].tolist())
         chosen = explained.restricted(ids)
         if chosen.pairs:
-            scored.append(place.score(model, chosen))
+            scored.append(place.score(chosen))
             sizes.append(len(ids))
     return {"truth": figures_of(scored)["truth"], "sequences": sizes} if scored else {"truth": {}, "sequences": []}
+
+
+def _cpu_seconds() -> float:
+    """Of this process and of those it has waited for: what others do on the machine is not in it."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(part.ru_utime + part.ru_stime for part in used)
 
 
 def config_figures(config: DiscoveryConfig) -> dict[str, Any]:

@@ -1,23 +1,65 @@
-"""Running a benchmark: the chosen rows one after the other, each into the ledger as soon as it is measured."""
+"""Running a benchmark: the chosen rows one after the other, each into the ledger as soon as it is measured.
+
+Page and plot are made at the end, however it comes; after a kill `--until 0` makes them from the ledger.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from oscar_causal.data.folders import write_text
-from oscar_causal.errors import UsageError
-from oscar_causal.score.bench.ledger import add_row, ledger_path, provenance
+from oscar_causal.data.folders import exclusive, write_text
+from oscar_causal.errors import FolderError, UsageError
+from oscar_causal.score.bench.ledger import add_row, ledger_path, provenance, read_ledger
 from oscar_causal.score.bench.place import Place, ShowProgress, no_progress
 from oscar_causal.score.bench.rows import Row
 from oscar_causal.score.bench.settings import BenchSettings
 
 Rows = Mapping[str, Mapping[str, Any]]
 """Row -> its figures, in the order of the table."""
+Say = Callable[[str], None]
+"""Takes a line for people: what is done, and when."""
+
+
+def say_nothing(line: str) -> None:
+    """Nobody listens."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """A benchmark at work: its place, its clock, what it says."""
+
+    place: Place
+    say: Say = say_nothing
+    begun: float = field(default_factory=time.monotonic)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the beginning."""
+        return time.monotonic() - self.begun
+
+    def late(self) -> bool:
+        """Is it too late to begin a row?"""
+        until = self.place.settings.until
+        return until is not None and self.elapsed >= until
+
+
+@contextmanager
+def at_work(settings: BenchSettings, show: ShowProgress, say: Say) -> Iterator[Session]:
+    """A session; no other benchmark may work in the same folder meanwhile."""
+    begun = time.monotonic()
+    for folder in (settings.out, settings.work_folder):  # better now than after the first row
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FolderError(f"{folder}: expected a folder to write to: {error.strerror}") from error
+    with exclusive(settings.work_folder / "lock", what="benchmarking"), closing(Place(settings, show)) as place:
+        yield Session(place, say, begun)
 
 
 @dataclass(frozen=True)
@@ -32,29 +74,64 @@ class Bench:
     plot: Callable[[Rows, Path], None]
     """Measured rows as a PNG."""
 
-    def __call__(self, settings: BenchSettings, show: ShowProgress = no_progress) -> dict[str, Any]:
-        """Measure the chosen rows; JSON, Markdown and PNG hold all rows measured so far, now or in earlier calls."""
-        known = self.rows(settings)
-        chosen = choose_rows(known, settings.rows)
-        place = Place(settings, show)
+    def __call__(
+        self, settings: BenchSettings, show: ShowProgress = no_progress, say: Say = say_nothing
+    ) -> dict[str, Any]:
+        """Measure the chosen rows; JSON, Markdown and PNG hold all rows measured so far, now or in earlier calls.
+
+        `measured`: rows of this call. `kept`: with `missing`, those that were there. `left_out`: not begun in time.
+        """
+        chosen = choose_rows(self.rows(settings), settings.rows)
+        there = self.there(settings, chosen)  # read in any case: a damaged file is told before the work
+        kept = there if settings.missing else []
+        waiting = [name for name in chosen if name not in kept]
+        measured: list[str] = []
+        try:
+            if waiting:
+                with at_work(settings, show, say) as session:
+                    while len(measured) < len(waiting) and not session.late():
+                        self.measure(session, waiting[len(measured)])
+                        measured.append(waiting[len(measured)])
+        finally:
+            ledger, files = self.draw(settings)
+        return {**ledger, "measured": measured, "kept": kept, "left_out": waiting[len(measured) :], "files": files}
+
+    def measure(self, session: Session, name: str) -> None:
+        """Measure one row and add it to the ledger."""
+        place, begun = session.place, time.monotonic()
+        settings = place.settings
+        figures = self.rows(settings)[name].measure(place)
+        seconds = time.monotonic() - begun
+        made = {**provenance(settings), "whole_seconds": seconds, "explained": place.explained_digest}
+        add_row(ledger_path(self.name, settings), self.name, name, {**figures, "provenance": made})
+        session.say(f"[{session.elapsed:6.1f} s] {self.name}, {name}: {seconds:.1f} s")
+
+    def there(self, settings: BenchSettings, names: Collection[str]) -> list[str]:
+        """Those of the rows that the ledger holds, measured with the same settings; any time limit will do that was
+        not reached."""
+        rows, wanted = read_ledger(ledger_path(self.name, settings), self.name)["rows"], settings.to_json()
+        whole = {name: rows[name] for name in names if name in rows and not rows[name].get("incomplete_labels")}
+        limits = {
+            name: row["provenance"]["bench"] | {"time_limit": wanted["time_limit"]} for name, row in whole.items()
+        }
+        return [name for name in names if limits.get(name) == wanted]
+
+    def draw(self, settings: BenchSettings) -> tuple[dict[str, Any], dict[str, str]]:
+        """Make the page and the plot of what the ledger holds; the ledger, and the files there are."""
         path = ledger_path(self.name, settings)
-        ledger: dict[str, Any] = {}
-        for name in chosen:
-            begun = time.monotonic()
-            figures = known[name].measure(place)
-            made = {**provenance(settings), "whole_seconds": time.monotonic() - begun}
-            ledger = add_row(path, self.name, name, {**figures, "provenance": made})
-            measured = {row: ledger["rows"][row] for row in known if row in ledger["rows"]}
-            write_text(path.with_suffix(".md"), self.page(measured))
-            self.plot(measured, path.with_suffix(".png"))
-        files = {kind: str(path.with_suffix(f".{kind}")) for kind in ("json", "md", "png")}
-        return {**ledger, "measured": chosen, "files": files}
+        ledger = read_ledger(path, self.name)
+        measured = {row: ledger["rows"][row] for row in self.rows(settings) if row in ledger["rows"]}
+        if not measured:
+            return ledger, {}
+        write_text(path.with_suffix(".md"), self.page(measured))
+        self.plot(measured, path.with_suffix(".png"))
+        return ledger, {kind: str(path.with_suffix(f".{kind}")) for kind in ("json", "md", "png")}
 
 
-def choose_rows(known: Mapping[str, Row], wanted: str | None) -> list[str]:
+def choose_rows(known: Collection[str], wanted: str | None) -> list[str]:
     """Names that match one of the comma-separated patterns, in the order of the table; each pattern must match one.
 
-    >>> choose_rows({"prefix": None, "iamb": None}, "i*")
+    >>> choose_rows(["prefix", "iamb"], "i*")
     ['iamb']
     """
     if wanted is None:

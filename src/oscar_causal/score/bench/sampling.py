@@ -9,7 +9,7 @@ from typing import Any
 
 from oscar_causal.discovery.prefix import PrefixConfig
 from oscar_causal.score.bench.estimators import PAPER_PREFIX, intervention_settings, prefix_settings
-from oscar_causal.score.bench.pages import page, percent, table
+from oscar_causal.score.bench.pages import page, percent, point, table
 from oscar_causal.score.bench.paper import paper_cell, paper_value
 from oscar_causal.score.bench.plots import bars, save_plot
 from oscar_causal.score.bench.rows import Fused, OneShot, Row
@@ -52,7 +52,7 @@ def to_page(measured: Rows) -> str:
     lines = [_line(name, figures) for name, figures in measured.items()]
     body = [
         "F1 against every event of the label's rule (macro and weighted: averages of the labels' F1), in percent, "
-        "mean ± sd over seeds. The rows named by a sampler are `prefix` with k = 3.",
+        "mean ± sd over seeds (one seed: no ±). The rows named by a sampler are `prefix` with k = 3.",
         "",
         *table(head, lines),
     ]
@@ -65,7 +65,7 @@ def _line(name: str, figures: Mapping[str, Any]) -> list[str]:
         name,
         *(percent(truth, average, "f1") for average in AVERAGES),
         percent(figures["truth"].get("why", {}), "sample", "f1_of_means"),
-        f"{seconds['mean']:.1f} ± {seconds['sd']:.1f}",
+        f"{seconds['mean']:.1f}" + ("" if seconds["sd"] is None else f" ± {seconds['sd']:.1f}"),
         *(paper_cell("sampling", name, f"f1_{average}") for average in AVERAGES),
         paper_cell("sampling", name, "seconds"),
     ]
@@ -85,7 +85,7 @@ def plot(measured: Rows, path: Path) -> None:
 
 def _bar(figures: Mapping[str, Any]) -> tuple[float, float] | None:
     truth = figures["truth"].get("rule_all")
-    return None if truth is None else (100 * truth["mean"]["weighted"]["f1"], 100 * truth["sd"]["weighted"]["f1"])
+    return None if truth is None else point(truth, "weighted", "f1")
 
 
 BENCH = Bench("sampling", rows, to_page, plot)

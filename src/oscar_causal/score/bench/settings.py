@@ -17,11 +17,11 @@ class BenchSettings:
     """Folder for the accumulated JSON, the Markdown page and the plot."""
     fleet: str = "hard"
     """Preset of the synthetic fleet."""
-    sequences: int = 200_000
+    sequences: int = 300_000
     """Sequences of the fleet."""
     preset: str = "base"
     """Size of the network."""
-    steps: int = 1500
+    steps: int = 1700
     """Optimiser steps of the (large) model."""
     test: int = 3072
     """Held-out sequences with a label that are explained and scored."""
@@ -39,6 +39,10 @@ class BenchSettings:
     """An estimator of one's own, `module:function`: one more row of Table 1."""
     rows: str | None = None
     """Which rows: names or patterns with `*`, separated by commas; by default all."""
+    missing: bool = False
+    """Only rows that are not there yet, measured with the same settings."""
+    until: float | None = None
+    """Begin no row after so many seconds; 0: only make pages and plots anew from the rows that are there."""
     sweep: bool = False
     """speed: also over one size at a time."""
     workers: int = 1
@@ -54,6 +58,8 @@ class BenchSettings:
                 raise UsageError(f"{name}: expected at least 1, got {value}")
         if not self.time_limit > 0:
             raise UsageError(f"time limit: expected a number of seconds above 0, got {self.time_limit}")
+        if self.until is not None and not self.until >= 0:
+            raise UsageError(f"until: expected a number of seconds, got {self.until}")
 
     @property
     def work_folder(self) -> Path:

@@ -22,6 +22,7 @@ from oscar_causal.score.bench.agreement import measure_agreement
 from oscar_causal.score.bench.ledger import FORMAT_VERSION, provenance
 from oscar_causal.score.bench.listing import ListingConfig, run_listing
 from oscar_causal.score.bench.place import ShowProgress, no_progress
+from oscar_causal.score.bench.process_speed import time_processes
 from oscar_causal.score.bench.race import measure_race
 from oscar_causal.score.bench.running import choose_rows
 from oscar_causal.score.bench.settings import BenchSettings
@@ -47,6 +48,7 @@ LISTING_BATCH = 4
 """Sequences at once: 256 rows of 256 tokens, with all that the listing keeps."""
 MOST = {"ours": 1.0, "ours_prefix": 0.25, "ours_discover": 0.25, "listing": 0.05, "listing_fp16": 0.125}
 """Row -> share of the sequences it is timed on; slow rows take fewer."""
+PROCESSES = "discover_processes"
 SWEEPS: dict[str, tuple[int, ...]] = {
     "events": (1_000, 10_000, 100_000),
     "labels": (10, 474, 5_000),
@@ -60,16 +62,17 @@ def measure_speed(settings: BenchSettings, show: ShowProgress = no_progress) -> 
     """Measure the chosen rows and what else was asked for; JSON, Markdown and PNG go to the benchmark's folder."""
     if settings.preset not in SIZES:
         raise UsageError(f"--preset: expected one of {', '.join(SIZES)}, got {settings.preset!r}")
-    rows = choose_rows(dict.fromkeys(MOST, None), settings.rows)  # type: ignore[arg-type]
+    measured = rows_of(settings.workers)
+    rows = choose_rows(measured, settings.rows)
     sizes = replace(SIZES[settings.preset], sequences=settings.test, seed=settings.seed)
     found: Figures = {"kind": "bench", "format_version": FORMAT_VERSION, "bench": "speed", "sizes": asdict(sizes)}
     found["provenance"] = provenance(settings)
     found["ceiling_tflops"] = ceiling_tflops(settings.device)
     work = make_workload(sizes, settings.device)
-    found["weights"] = sum(parameter.numel() for parameter in work.model.network.parameters())
+    found["weights"], found["shortlist_weights"] = _weights(work.model)
     for row in rows:
         with show(f"timing {row}", "rows"):
-            found[row] = _shares(ROWS[row](work, settings.device), found["ceiling_tflops"])
+            found[row] = _shares(measured[row](work, settings.device), found["ceiling_tflops"])
         _write(found, settings)
     if settings.sweep:
         found["sweep"] = sweep(replace(sizes, sequences=max(16, settings.test // 8)), settings.device)
@@ -78,6 +81,13 @@ def measure_speed(settings: BenchSettings, show: ShowProgress = no_progress) -> 
     if settings.fleet == "demo":
         found["race"] = measure_race(settings, show)
     return {**found, "measured": rows, "files": _write(found, settings)}
+
+
+def rows_of(workers: int) -> dict[str, Callable[[Workload, str], Figures]]:
+    """What can be timed; with several workers also `discover` in so many processes."""
+    if workers == 1:
+        return ROWS
+    return {**ROWS, PROCESSES: partial(time_processes, workers=workers, config=INTERVENTION)}
 
 
 def sweep(sizes: Sizes, device: str) -> Figures:
@@ -131,7 +141,7 @@ def time_discover(work: Workload, device: str, *, config: DiscoveryConfig, last_
 
 
 def time_listing(work: Workload, device: str, *, half: bool) -> Figures:
-    """The paper's listing, as printed or under float16 autocast, padded to one length."""
+    """The paper's listing, as printed or under float16 autocast, padded to one length; its model has no shortlists."""
     few = part_of(work, "listing_fp16" if half else "listing")
     config = ListingConfig(contexts=work.sizes.contexts)
     generator = torch.Generator(device).manual_seed(work.sizes.seed)
@@ -141,7 +151,7 @@ def time_listing(work: Workload, device: str, *, half: bool) -> Figures:
         for begin in range(0, len(indices), LISTING_BATCH):
             batch = pad(work.encoded, indices[begin : begin + LISTING_BATCH], length=width)
             with torch.autocast(device.split(":")[0], torch.float16) if half else nullcontext():
-                found = run_listing(work.model, to_tokens(batch, torch.device(device)), config, generator)
+                found = run_listing(work.paper_model, to_tokens(batch, torch.device(device)), config, generator)
             found.accepted.nonzero().cpu()
 
     with float32_products("highest"):  # torch's own choice, the listing makes none
@@ -163,6 +173,13 @@ def fast_model(model: OscarModel, device: str) -> OscarModel:
     return model.compiled(torch.bfloat16) if device.startswith("cuda") else model
 
 
+def _weights(model: OscarModel) -> tuple[int, int]:
+    """Numbers of weights: without and of the labels' shortlists."""
+    every = {name: parameter.numel() for name, parameter in model.network.named_parameters()}
+    short = sum(number for name, number in every.items() if name.startswith("shortlist."))
+    return sum(every.values()) - short, short
+
+
 def _figures(timed: Timed, sequences: int, operations: float) -> Figures:
     return {
         "sequences_per_s": sequences / timed.seconds,
@@ -181,8 +198,9 @@ def _write(found: Mapping[str, Any], settings: BenchSettings) -> dict[str, str]:
     path = settings.out / f"speed-{settings.preset}-seed{settings.seed}.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, dict(found))
-    write_text(path.with_suffix(".md"), speed_page(found, list(MOST)))
-    speed_plot(found, list(MOST), path.with_suffix(".png"))
+    names = [*ROWS, PROCESSES]
+    write_text(path.with_suffix(".md"), speed_page(found, names))
+    speed_plot(found, names, path.with_suffix(".png"))
     return {kind: str(path.with_suffix(f".{kind}")) for kind in ("json", "md", "png")}
 
 

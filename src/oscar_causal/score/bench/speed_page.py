@@ -14,6 +14,7 @@ TITLES = {
     "ours": "ours: N contexts of the intervention estimator, without its tests",
     "ours_prefix": "ours: `discover`, estimator prefix, one process",
     "ours_discover": "ours: `discover`, estimator intervention, one process",
+    "discover_processes": "ours: `discover` in several processes on one device, from start to end",
     "listing": "the paper's listing as printed (fp32, padded)",
     "listing_fp16": "the same under fp16 autocast",
 }
@@ -27,7 +28,9 @@ def speed_page(found: Found, names: Sequence[str]) -> str:
     lines = [
         "# Speed of discovery",
         "",
-        f"A random model of {found['weights'] / 1e6:.1f} M weights ({sizes['preset']}), {sizes['events']:,} event "
+        f"A random model of {found['weights'] / 1e6:.1f} M weights ({sizes['preset']}; in the rows of ours also "
+        f"{found['shortlist_weights'] / 1e6:.1f} M of the labels' shortlists, over random types, as in trained models; "
+        f"the paper's has none), {sizes['events']:,} event "
         f"types, {sizes['labels']:,} labels, N = {sizes['contexts']}, lengths {sizes['mean_length']:g} ± "
         f"{sizes['sd_length']:g} up to {sizes['longest']} events. {made['machine']}, torch "
         f"{made['versions']['torch']}, seed {sizes['seed']}. Ceiling: {found['ceiling_tflops']:.2f} TFLOP/s, "
@@ -38,6 +41,7 @@ def speed_page(found: Found, names: Sequence[str]) -> str:
         "Operations are two for every weight of the blocks that a real token is multiplied with: padding does not "
         "count, nor does what a row leaves out (ours makes the last label block only where it is read).",
         *_company(found),
+        *_processes(found),
         *_sweep(found),
         *_agreement(found),
         *_race(found),
@@ -70,6 +74,19 @@ def _company(found: Found) -> list[str]:
     return [
         "",
         f"Sequences asked again in other company and order: {'every bit the same' if same else '**not** equal'}.",
+    ]
+
+
+def _processes(found: Found) -> list[str]:
+    if "discover_processes" not in found:
+        return []
+    part = found["discover_processes"]
+    pace = "too short to tell" if part["pace"] is None else f"{part['pace']:.2f} sequences/s"
+    return [
+        "",
+        f"{part['workers']} processes took {part['seconds']:.0f} s for {part['sequences']:,} sequences, of which "
+        f"{part['first_shard_seconds']:.0f} s until the first shard was done (processes begin, load, compile, record); "
+        f"in the middle half of the run: {pace}.",
     ]
 
 

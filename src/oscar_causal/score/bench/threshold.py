@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from oscar_causal.discovery.intervention import InterventionConfig
-from oscar_causal.score.bench.curves import explain_at_thresholds
-from oscar_causal.score.bench.estimators import PAPER_PREFIX, intervention_settings
-from oscar_causal.score.bench.pages import page, percent, table
+from oscar_causal.score.bench.estimators import PAPER_PREFIX, THRESHOLDS, intervention_settings, prefix_settings
+from oscar_causal.score.bench.pages import page, percent, point, table
 from oscar_causal.score.bench.place import Place, model_figures
 from oscar_causal.score.bench.plots import curves, save_plot
 from oscar_causal.score.bench.rows import Fused, OneShot, Row, figures_of
@@ -19,7 +18,6 @@ from oscar_causal.score.bench.settings import BenchSettings
 
 PAPER_RUNS = 8
 """The paper does not say; as many as for its figure N."""
-THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 2.75, 3.0, 3.5, 4.0, 5.0)
 ALPHAS = (0.001, 0.01, 0.05, 0.1, 0.2, 0.5)
 LEVEL_RUNS = 2
 """Seeds at each alpha, of which the paper has none."""
@@ -38,11 +36,10 @@ class PrefixThresholds:
         found: dict[float, list[dict[str, Any]]] = {k: [] for k in THRESHOLDS}
         seconds = 0.0
         for run in range(self.runs):
-            seed = place.settings.seed + run
-            explained, took = explain_at_thresholds(place, model, PAPER_PREFIX, THRESHOLDS, seed=seed)
-            seconds += took
-            for k, part in explained.items():
-                found[k].append(place.score(model, part))
+            explained = place.prefix_pass(model, replace(prefix_settings(), seed=place.settings.seed + run))
+            seconds += explained.seconds
+            for k in THRESHOLDS:
+                found[k].append(place.score(explained.at(k)))
         return _row(place, model, found, self.runs, seconds, {"estimator": "prefix", "contexts": PAPER_PREFIX.contexts})
 
 
@@ -62,7 +59,7 @@ class Levels:
         return {
             "points": [{"at": alpha, "truth": row["truth"]} for alpha, row in found.items()],
             **{name: first[name] for name in ("pairs", "sequences", "runs", "model")},
-            "seconds": {"mean": sum(row["seconds"]["mean"] for row in found.values()), "sd": 0.0},
+            "seconds": {"mean": sum(row["seconds"]["mean"] for row in found.values()), "sd": None},
             "settings": {name: value for name, value in first["settings"].items() if name != "alpha"},
         }
 
@@ -79,9 +76,9 @@ def _row(
     return {
         "points": points,
         "pairs": figures_of(next(iter(found.values())))["pairs"],
-        "sequences": len(place.part(model).data),
+        "sequences": len(place.part.data),
         "runs": runs,
-        "seconds": {"mean": seconds / runs, "sd": 0.0},
+        "seconds": {"mean": seconds / runs, "sd": None},
         "model": model_figures(model),
         "settings": settings,
     }
@@ -103,16 +100,20 @@ def to_page(measured: Rows) -> str:
     head = [*head[:3], *(f"{name}, causes present" for name in head[3:])]
     sections = []
     for name, figures in measured.items():
-        lines = [_line(point) for point in figures["points"]]
+        lines = [_line(at) for at in figures["points"]]
         sections += [f"## {name}", "", *table(["k" if name == "prefix" else "alpha", *head], lines), ""]
-    body = ["In percent, mean ± sd over seeds. Nothing was chosen here: all values are shown.", "", *sections]
+    body = [
+        "In percent, mean ± sd over seeds (one seed: no ±). Nothing was chosen here: all values are shown.",
+        "",
+        *sections,
+    ]
     return page("threshold", "The threshold", body, measured, ("threshold",))
 
 
-def _line(point: Mapping[str, Any]) -> list[str]:
-    whole, why = point["truth"].get("rule_all", {}), point["truth"].get("why", {})
+def _line(at: Mapping[str, Any]) -> list[str]:
+    whole, why = at["truth"].get("rule_all", {}), at["truth"].get("why", {})
     return [
-        f"{point['at']:g}",
+        f"{at['at']:g}",
         *(percent(whole, average, "f1") for average in AVERAGES),
         *(percent(why, "sample", key) for key in ("precision", "recall", "f1_of_means")),
     ]
@@ -127,7 +128,7 @@ def plot(measured: Rows, path: Path) -> None:
         for axis, (name, figures) in zip([axes] if len(measured) == 1 else axes, measured.items(), strict=True):
             lines = {
                 f"{figure.replace('_', ' ')} ({truth}, {average})": [
-                    (p["at"], *(100 * p["truth"][truth][key][average][figure] for key in ("mean", "sd")))
+                    (p["at"], *point(p["truth"][truth], average, figure))
                     for p in figures["points"]
                     if truth in p["truth"]
                 ]

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 import torch
 from torch import Tensor
 
 from oscar_causal.data.batches import Encoded
-from oscar_causal.data.sequences import Dataset, from_records
-from oscar_causal.data.vocabulary import Vocabulary
+from oscar_causal.data.sequences import Dataset, from_table
+from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
 from oscar_causal.density.compiled import Question, padded_length
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel, sequence_contexts
@@ -53,7 +54,17 @@ class Workload:
 
     sizes: Sizes
     model: OscarModel
+    """As `oscar train` makes it, with a shortlist of (random) event types for every label."""
     data: Dataset
+
+    @cached_property
+    def paper_model(self) -> OscarModel:
+        """The same weights without shortlists: the paper's model has none."""
+        network = Network(replace(self.model.network.config, shortlist=0)).eval().requires_grad_(False)
+        kept = network.state_dict().keys()
+        shared = {name: part for name, part in self.model.network.state_dict().items() if name in kept}
+        network.load_state_dict(shared, assign=True)
+        return replace(self.model, network=network.requires_grad_(False))
 
     @cached_property
     def encoded(self) -> Encoded:
@@ -81,12 +92,21 @@ def make_workload(sizes: Sizes, device: str) -> Workload:
     for parameter in network.parameters():
         if parameter.dim() > 1:
             parameter.copy_(torch.randn(parameter.shape, generator=generator) * parameter.shape[1] ** -0.5)
+    if network.shortlist is not None:
+        rng, types = np.random.default_rng(sizes.seed), network.shortlist.types
+        lists = [rng.choice(sizes.events, types.shape[1], replace=False) for _ in range(sizes.labels)]
+        types.copy_(torch.as_tensor(np.array(lists) + SPECIAL_IDS))
     model = OscarModel(network.to(device), vocabulary, (), max_length=max(512, sizes.longest), min_context=15)
     return Workload(sizes, model, random_sequences(sizes, names, vocabulary.labels))
 
 
 def random_sequences(sizes: Sizes, events: Sequence[str], labels: Sequence[str]) -> Dataset:
     """Sequences of normally distributed length with uniform events, one a minute."""
+    return from_table(random_table(sizes, events, labels))
+
+
+def random_table(sizes: Sizes, events: Sequence[str], labels: Sequence[str]) -> pa.Table:
+    """The same as a table of the dataset format."""
     rng = np.random.default_rng(sizes.seed)
     lengths = rng.normal(sizes.mean_length, sizes.sd_length, sizes.sequences).clip(SHORTEST, sizes.longest).astype(int)
     records = (
@@ -98,7 +118,7 @@ def random_sequences(sizes: Sizes, events: Sequence[str], labels: Sequence[str])
         }
         for k, length in enumerate(lengths)
     )
-    return from_records(records)
+    return pa.Table.from_pylist(list(records))
 
 
 def one_per_launch(work: Workload) -> list[int]:

@@ -1,4 +1,4 @@
-"""Attribution by captum: input x gradient, integrated gradients, Shapley value sampling.
+"""Attribution by gradients: input x gradient, integrated gradients.
 
 Gradients are of the label's log odds after the last event, with respect to the vectors of the events (those of the
 backbone, those of the running sum that Tf_y reads, and the voices of events in shortlists).
@@ -6,9 +6,8 @@ backbone, those of the running sum that Tf_y reads, and the voices of events in 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
@@ -16,22 +15,18 @@ from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from oscar_causal.data.batches import pad
-from oscar_causal.data.extras import load_extra
 from oscar_causal.density.model import OscarModel, to_tokens
 from oscar_causal.density.shortlist import Past
 from oscar_causal.density.slopes import PASSES
 from oscar_causal.density.transformer import Blend, Tokens
-from oscar_causal.discovery.contexts import Float64, Stream
-from oscar_causal.discovery.subject import respond
+from oscar_causal.discovery.contexts import Float64
 from oscar_causal.score.bench.ratings import Case, Ratings
 
 Vectors = tuple[Tensor, ...]
 """Event vectors of the backbone (1, L + 1, D), of the running sum (1, L + 1, K) and, where labels have shortlists, the
 voices of events in them (1, L + 1, 1); start token first."""
-
-
-def _captum() -> Any:
-    return load_extra("captum.attr", "this row of bench rivals")
+Ask = Callable[..., Tensor]
+"""Event vectors (B, L + 1, ...) -> log odds of the labels, (B, Y')."""
 
 
 @dataclass(frozen=True)
@@ -40,34 +35,38 @@ class InputTimesGradient:
 
     def rate(self, case: Case) -> Ratings:
         """See `Method`."""
-        attr = _captum()
 
-        def attribute(ask: Callable[..., Tensor], vectors: Vectors, means: Vectors, label: int) -> Vectors:
-            found: Vectors = attr.InputXGradient(ask).attribute(vectors, target=label)
-            return found
+        def attribute(ask: Ask, vectors: Vectors, means: Vectors, label: int) -> Vectors:
+            slopes = torch.autograd.grad(ask(*vectors)[0, label], vectors)
+            return tuple(part * slope for part, slope in zip(vectors, slopes, strict=True))
 
         return Ratings(_by_gradient(case, attribute), PASSES * len(case.labels))
 
 
 @dataclass(frozen=True)
 class IntegratedGradients:
-    """Slopes along the straight line from the mean of an event's replacements to the event (Sundararajan 2017)."""
+    """Slopes along the straight line from the mean of an event's replacements to the event (Sundararajan 2017), by
+    Gauss-Legendre quadrature."""
 
     steps: int = 16
 
     def rate(self, case: Case) -> Ratings:
         """See `Method`."""
-        attr = _captum()
+        nodes, weights = np.polynomial.legendre.leggauss(self.steps)
 
-        def attribute(ask: Callable[..., Tensor], vectors: Vectors, means: Vectors, label: int) -> Vectors:
-            method = attr.IntegratedGradients(ask)
-            found: Vectors = method.attribute(vectors, baselines=means, target=label, n_steps=self.steps)
-            return found
+        def attribute(ask: Ask, vectors: Vectors, means: Vectors, label: int) -> Vectors:
+            device = vectors[0].device
+            shares = torch.as_tensor((nodes + 1) / 2, dtype=torch.float32, device=device)[:, None, None]  # (S, 1, 1)
+            each = torch.as_tensor(weights / 2, dtype=torch.float32, device=device)[:, None, None]
+            lines = [part.detach() - mean for part, mean in zip(vectors, means, strict=True)]
+            points = [(mean + shares * line).requires_grad_() for mean, line in zip(means, lines, strict=True)]
+            slopes = torch.autograd.grad(ask(*points)[:, label].sum(), points)  # no step looks at another
+            return tuple((each * slope).sum(0, keepdim=True) * line for slope, line in zip(slopes, lines, strict=True))
 
         return Ratings(_by_gradient(case, attribute), PASSES * self.steps * len(case.labels))
 
 
-def _by_gradient(case: Case, attribute: Callable[..., Vectors]) -> Float64:
+def _by_gradient(case: Case, attribute: Callable[[Ask, Vectors, Vectors, int], Vectors]) -> Float64:
     """Attributions of the vectors, added up over features and over the positions of a type: (K, Y')."""
     total = np.zeros((len(case.subject.types), len(case.labels)))
     for model in case.networks:
@@ -96,7 +95,7 @@ def event_vectors(model: OscarModel, tokens: Tokens, law: Tensor) -> tuple[Vecto
     return tuple(standing), tuple(means)
 
 
-def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Callable[..., Tensor]:
+def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Ask:
     """Event vectors (B, L + 1, ...) -> log odds of the labels after the last event, (B, Y')."""
 
     def ask(events: Tensor, bag: Tensor, voice: Tensor | None = None) -> Tensor:
@@ -105,37 +104,7 @@ def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Callable[...
         rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
         given = torch.ones(events.shape[:2], dtype=events.dtype, device=events.device)
         _, hidden = model.network(rows, Blend(given, events, bag))
-        past = Past(rows.event_ids, None if voice is None else voice.squeeze(-1))
+        past = Past(rows.event_ids, rows.gaps, rows.elapsed, None if voice is None else voice.squeeze(-1))
         return model.network.label_logits(hidden[:, -1], past, labels).float()
 
     return ask
-
-
-@dataclass(frozen=True)
-class ShapleySampling:
-    """Shapley values of "type kept" for P(label), by adding types in random orders (Castro et al. 2009)."""
-
-    permutations: int = 8
-
-    def rate(self, case: Case) -> Ratings:
-        """See `Method`. All labels share the passes."""
-        count = len(case.subject.types)
-        asked = [0]
-
-        def ask(kept: Tensor) -> Tensor:
-            masks = kept.numpy() < 0.5  # (N, K)
-            asked[0] += len(masks)
-            return torch.as_tensor(respond(case.model, case.subject, masks, case.labels, f"shapley {asked[0]}"))
-
-        method: Any = _captum().ShapleyValueSampling(ask)
-        method.permutation_generator = lambda features, samples: _orders(case, features, samples)
-        ones = torch.ones(1, count)
-        found = method.attribute(
-            ones, baselines=torch.zeros(1, count), n_samples=self.permutations, perturbations_per_eval=count
-        )  # (Y', K)
-        return Ratings(found.double().numpy().reshape(-1, count).T, asked[0])
-
-
-def _orders(case: Case, features: int, samples: int) -> Iterator[list[int]]:
-    uniforms = Stream(case.subject.seed, case.subject.sequence_id, "shapley orders").uniforms(samples, features)
-    yield from (order.tolist() for order in uniforms.argsort(1))

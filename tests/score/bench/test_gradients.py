@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from typing import Any
 
@@ -14,14 +13,8 @@ from oscar_causal.data.batches import pad
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.model import to_tokens
-from oscar_causal.errors import MissingExtra
-from oscar_causal.score.bench.captum_methods import (
-    InputTimesGradient,
-    IntegratedGradients,
-    ShapleySampling,
-    _log_odds,
-    event_vectors,
-)
+from oscar_causal.score.bench.gradients import InputTimesGradient, IntegratedGradients, _log_odds, event_vectors
+from oscar_causal.score.bench.perturbations import ShapleySampling
 from oscar_causal.score.bench.ratings import Case, case_of
 
 
@@ -39,7 +32,7 @@ def named(case: Case, event: str) -> int:
 
 def test_integrated_gradients_are_the_slopes_along_the_way(case: Case) -> None:
     nodes, weights = np.polynomial.legendre.leggauss(8)
-    shares = 1 - (nodes + 1) / 2  # captum goes from the replacements to the event
+    shares = 1 - (nodes + 1) / 2  # from the replacements to the event
     labels = torch.as_tensor(case.labels)
     slopes = case.networks[0].label_slopes(case.subject.sequence, labels, case.subject.law, shares.tolist())
     wanted = case.by_type(np.einsum("s,sly->ly", weights / 2, slopes.double().numpy()))
@@ -111,8 +104,22 @@ def test_the_mean_over_folds_is_the_mean_of_their_ratings(toy: Any) -> None:
     np.testing.assert_allclose(InputTimesGradient().rate(case).scores, wanted, atol=1e-6)
 
 
-def test_without_captum_one_line_says_what_to_install(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "captum.attr", None)
-    monkeypatch.setitem(sys.modules, "captum", None)
-    with pytest.raises(MissingExtra, match=r"oscar-causal\[bench\]"):
-        InputTimesGradient().rate(case)
+@pytest.mark.parametrize("steps", [None, 5])
+def test_captum_says_the_same(case: Case, steps: int | None) -> None:
+    """An independent implementation of both methods, on the same log odds and vectors."""
+    from captum.attr import InputXGradient
+    from captum.attr import IntegratedGradients as Peer
+
+    model = case.networks[0]
+    tokens = to_tokens(pad(case.encoded, np.array([0])), model.device)
+    ask = _log_odds(model, tokens, torch.as_tensor(case.labels))
+    standing, means = event_vectors(model, tokens, case.subject.law)
+    method = InputTimesGradient() if steps is None else IntegratedGradients(steps)
+    found = method.rate(case).scores
+    for j in range(len(case.labels)):
+        if steps is None:
+            parts = InputXGradient(ask).attribute(standing, target=j)
+        else:
+            parts = Peer(ask).attribute(standing, baselines=means, target=j, n_steps=steps)
+        wanted = sum(part.sum(-1)[0, 1:] for part in parts).detach().double().numpy()
+        np.testing.assert_allclose(found[:, j], case.by_type(wanted[:, None])[:, 0], atol=1e-5, rtol=1e-4)

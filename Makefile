@@ -66,6 +66,7 @@ fuzz: setup
 
 bench-speed: setup
 	$(BIN)/oscar bench speed --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/bench_host.py --events 300
 
 error-rates: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/error_rates.py --out docs/results

@@ -276,7 +276,7 @@ def main() -> None:
         training = json.loads((Path(model) / "training.json").read_text())
         presence = {pair: frozenset(events) for pair, events in truth["rule_present"].items()}
         result = {
-            "arguments": vars(args),
+            "arguments": {key: value for key, value in vars(args).items() if key not in ("out", "work")},
             "machine": torch.cuda.get_device_name() if device == "cuda" else f"{platform.machine()} CPU",
             "torch": torch.__version__,
             "commit": args.commit or commit(),

@@ -174,6 +174,14 @@ def test_shortlists_of_events_that_are_not_there_are_told(copy: Path, damage: Ca
     refused(copy, "model.safetensors", "shortlist.types", "event ids")
 
 
+@pytest.mark.parametrize("value", [0.0, -1.0, torch.nan, torch.inf])
+def test_windows_that_are_no_lengths_of_time_are_told(copy: Path, value: float) -> None:
+    tensors = {name: part.clone() for name, part in load_file(copy / "model.safetensors").items()}
+    tensors["shortlist.windows"][2] = value
+    save_file(tensors, copy / "model.safetensors")
+    refused(copy, "model.safetensors", "shortlist.windows", "above 0")
+
+
 def test_a_dataset_is_no_model(fleet_folder: Path) -> None:
     refused(fleet_folder, "config.json: missing")
 

@@ -139,6 +139,9 @@ def load_weights(network: Network, path: Path) -> None:
     types = tensors["shortlist.types"] if "shortlist.types" in wanted else torch.zeros(1, dtype=torch.int64)
     if types.dtype != torch.int64 or ((types < 0) | (types >= network.config.events)).any():
         raise FolderError(f"{path}: shortlist.types: expected event ids below {network.config.events}")
+    windows = tensors["shortlist.windows"] if "shortlist.windows" in wanted else torch.ones(1)
+    if not (windows.isfinite() & (windows > 0)).all():
+        raise FolderError(f"{path}: shortlist.windows: expected seconds above 0")
     network.load_state_dict({name: tensors[name].to(tensor.dtype) for name, tensor in wanted.items()}, assign=True)
 
 

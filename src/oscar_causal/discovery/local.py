@@ -204,7 +204,7 @@ def _explain_shards(engine: str, job: Job, shards: Shards, workers: int | None) 
 
         yield from explain_on_ray(job, shards, workers)
     elif workers is None or workers == 1 or len(shards) == 1:
-        with _one_thread(job.device):
+        with one_thread(job.device):
             explain = ShardExplainer(job)
             for k, indices in shards:
                 yield k, explain(indices)
@@ -250,7 +250,7 @@ def _explain_in_processes(job: Job, shards: Shards, workers: int) -> ShardFiles:
 
 
 @contextmanager
-def _one_thread(device: str) -> Iterator[None]:
+def one_thread(device: str) -> Iterator[None]:
     """On the CPU one thread, as in every worker: the number of threads changes the last bits of a product."""
     import torch
 

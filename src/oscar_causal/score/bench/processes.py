@@ -13,7 +13,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from functools import lru_cache, partial
 from typing import TypeVar
 
@@ -24,7 +23,7 @@ from oscar_causal.data.rows import SequenceRows
 from oscar_causal.data.sequences import Int64
 from oscar_causal.density.folds import ModelSet, load_models
 from oscar_causal.discovery.jobs import Job
-from oscar_causal.discovery.local import ShardExplainer, one_thread_children
+from oscar_causal.discovery.local import ShardExplainer, one_thread, one_thread_children
 from oscar_causal.errors import OscarError
 
 Result = TypeVar("Result")
@@ -82,7 +81,7 @@ class Processes:
         """`work` of every piece of the job's sequences, in order."""
         self.start()
         if self._pool is None:
-            with _one_thread(self.device):
+            with one_thread(self.device):
                 yield from (_do(job, work, piece) for piece in pieces)
             return
         try:
@@ -133,14 +132,3 @@ def _end_with_parent() -> None:
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-@contextmanager
-def _one_thread(device: str) -> Iterator[None]:
-    """On the CPU one thread, as in every worker: the number of threads changes the last bits of a product."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1 if device == "cpu" else before)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)

@@ -15,7 +15,7 @@ from oscar_causal.verbs.output import Force, Json, print_json, print_lines, prin
 def run(
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     out: Annotated[Path, typer.Option(help="Model folder to write.")],
-    preset: Annotated[str, typer.Option(help="tiny (CPU), base (about 34 M weights) or paper (about 105 M).")] = "tiny",
+    preset: Annotated[str, typer.Option(help="tiny (CPU), base (about 58 M weights) or paper (about 108 M).")] = "tiny",
     steps: Annotated[int | None, typer.Option(help="Optimiser steps.")] = None,
     batch_tokens: Annotated[int | None, typer.Option(help="Events of one batch.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,

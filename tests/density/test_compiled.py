@@ -114,8 +114,9 @@ def test_slopes_together_are_those_of_one_sequence(model: OscarModel, questions:
         law = torch.rand(sequence.event_ids.shape[1], 60, generator=generator).double()
         law = law / law.sum(-1, keepdim=True)
         asked.append(SlopeQuestion(sequence, question.labels, law, (0.4, 0.1) if k % 2 else (0.4,)))
-    together = slopes_together(model.network, asked, Pieces())
-    backwards = slopes_together(model.network, asked[::-1], Pieces())[::-1]
+    fast = CompiledNetwork(model.network, torch.float32)
+    together = slopes_together(fast, asked)
+    backwards = slopes_together(fast, asked[::-1])[::-1]
     for question, slopes, again in zip(asked, together, backwards, strict=True):
         alone = model.label_slopes(question.sequence, question.labels, question.law, question.shares)
         assert slopes.shape == alone.shape

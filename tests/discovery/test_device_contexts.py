@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oscar_causal.discovery.contexts import Stream
-from oscar_causal.discovery.device_contexts import draw_on, shuffle_ties, uniforms_on
+from oscar_causal.discovery.device_contexts import draw_on, shuffle_ties, stacked_uniforms
 
 
 @settings(deadline=None, max_examples=80)
@@ -22,7 +22,7 @@ from oscar_causal.discovery.device_contexts import draw_on, shuffle_ties, unifor
 )
 def test_uniforms_are_those_of_numpy(seed: int, name: str, rows: int, columns: int, first: int) -> None:
     stream = Stream(seed, name, "mask")
-    ours = uniforms_on(stream, rows, columns, "cpu", first_row=first).numpy()
+    ours = stacked_uniforms([(stream, first, rows)], columns, "cpu").numpy()
     theirs = stream.uniforms(rows, columns, first_row=first)
     assert ours.shape == theirs.shape
     assert ours.tobytes() == theirs.tobytes()

@@ -2,8 +2,8 @@
 
 A launch is a rectangle of so many rows by a multiple of `BUCKET` tokens. Its shape follows from the length of a
 sequence alone, and no row looks at another, so which sequences share a launch changes no bit of any answer (the
-benchmark of speed measures that on the device at hand). Tf_y runs with a copy of its blocks in bfloat16; tables, heads
-and Tf_x stay in single precision.
+benchmark of speed measures that on the device at hand). Blocks are copies in bfloat16; tables, heads and shortlists
+stay in single precision.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
 
 from oscar_causal.density.interface import Contexts
-from oscar_causal.density.label_pass import Blocks, context_tokens, label_states
+from oscar_causal.density.label_pass import Blocks, context_tokens, event_states, label_states
 from oscar_causal.density.memory import Pieces
 from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.transfer import send
@@ -28,10 +28,14 @@ BUCKET = 16
 LAUNCH_TOKENS = {"end": 1 << 14, "along": 1 << 14, "events": 1 << 12}
 """Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little."""
 CHUNK = 16
-"""Rows of one sequence that stay together: what is done to a chunk alone has a shape of its own sequence's making."""
+"""Rows of one sequence that stay together where the label head multiplies states along them: the shape of that product
+is of its own sequence's making."""
 
 ASKED = 4
 """Labels of one question whose shortlists are read inside the launch; those of longer questions are read beside it."""
+
+VARIANTS = 32
+"""Most variants of a block that are compiled (inner widths, one row or many, with and without a way back)."""
 
 Kind = Literal["end", "along", "events"]
 """h^y at one token of every row; h^y at all tokens; h^x at all tokens."""
@@ -78,6 +82,8 @@ class Body(nn.Module):
         self.norm_y = copy.deepcopy(network.norm_y).to(dtype)
         for norm in (module for module in self.modules() if isinstance(module, nn.RMSNorm)):
             norm.eps = torch.finfo(torch.float32).eps  # not that of a coarser type
+        if fused:
+            torch._dynamo.config.recompile_limit = max(VARIANTS, torch._dynamo.config.recompile_limit)
         for block in [*self.blocks, *self.label_blocks] if fused else []:
             block.compile(dynamic=True)
         self.embedding = torch.compile(network.embedding, dynamic=True) if fused else network.embedding
@@ -93,6 +99,8 @@ class CompiledNetwork:
         self.device = network.label_head.weight.device
         self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None  # one for all launches
         self._launches: dict[tuple[Kind, int, int], Launch] = {}
+        self.sloping: dict[tuple[int, int], Any] = {}
+        """Launches of `many_slopes` by tokens and rows."""
 
     @torch.inference_mode()
     def label_logits(self, questions: Sequence[Question]) -> list[Tensor]:
@@ -174,20 +182,21 @@ class CompiledNetwork:
         return rows // CHUNK * CHUNK or max(1, rows)
 
     def _states(self, kind: Kind, tokens: int, rows: int, asked: dict[int, Rows]) -> Iterator[tuple[int, Tensor]]:
-        """What launches say of all rows, chunk by chunk: (which, (n, ...)), valid until the next launch."""
+        """What launches say of all rows, part by part: (which, (n, ...)), valid until the next launch."""
         if (kind, tokens, rows) not in self._launches:
             self._launches[kind, tokens, rows] = Launch(self, kind, tokens, rows)
         launch, filled, inside = self._launches[kind, tokens, rows], 0, list[tuple[int, int, int]]()
+        together = min(CHUNK, rows) if kind == "along" else 1
         for k, mine in asked.items():
-            row = context_tokens(mine.contexts, self.device)
-            for begin in range(0, len(row.event_ids), min(CHUNK, rows)):
-                count = min(CHUNK, rows, len(row.event_ids) - begin)
-                if filled + count > rows:
-                    yield from _cut(launch.run(), inside)
-                    filled, inside = 0, []
+            row, begin = context_tokens(mine.contexts, self.device), 0
+            while begin < len(row.event_ids):
+                count = min(together if kind == "along" else rows - filled, len(row.event_ids) - begin)
                 launch.fill(filled, row, slice(begin, begin + count), mine)
                 inside.append((k, filled, count))
-                filled += count
+                filled, begin = filled + count, begin + count
+                if filled + together > rows:
+                    yield from _cut(launch.run(), inside)
+                    filled, inside = 0, []
         if inside:
             yield from _cut(launch.run(), inside)
 
@@ -211,21 +220,12 @@ class Launch:
 
     def __init__(self, owner: CompiledNetwork, kind: Kind, tokens: int, rows: int) -> None:
         self.owner, self.kind = owner, kind
-        device, channels = owner.device, owner.network.config.channels
+        device = owner.device
         with torch.inference_mode(False):  # recorded graphs and later fillings share these
-            self.input = Tokens(
-                torch.zeros(rows, tokens, dtype=torch.int64, device=device),
-                torch.zeros(rows, tokens, device=device),
-                torch.zeros(rows, tokens, device=device),
-                torch.zeros(rows, tokens, channels, device=device),
-                torch.arange(tokens, device=device),
-            )
+            self.input = empty_tokens(owner.network, rows, tokens)
             self.at = torch.zeros(rows, 1, dtype=torch.int64, device=device)
             self.labels = torch.zeros(rows, ASKED, dtype=torch.int64, device=device)
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.output: Tensor | None = None
-        if device.type == "cuda":
-            self._record()
+        self._ask = recorded(owner, self._compute)
 
     def fill(self, begin: int, row: Tokens, which: slice, mine: Rows) -> None:
         """Write some rows of one sequence's contexts; what is left of older ones behind them is never looked at."""
@@ -242,15 +242,12 @@ class Launch:
         """All rows: logits of every label at one token and what shortlists add to the asked ones (rows, 1, Y + ASKED);
         or the states (rows, tokens, D).
         """
-        if self.graph is None:
-            return self._compute()
-        self.graph.replay()
-        return cast(Tensor, self.output)
+        return self._ask()
 
     def _compute(self) -> Tensor:
         network, body = self.owner.network, self.owner.body
         if self.kind == "events":
-            return cast(Tensor, network(self.input)[0])
+            return event_states(network, self.input, cast(Blocks, body)).float()
         if self.kind == "along":
             return label_states(network, self.input, body=cast(Blocks, body))
         logits = network.state_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
@@ -259,15 +256,38 @@ class Launch:
         short = network.shortlist(past_in_rows(self.input, self.at), self.labels)  # (rows, ASKED)
         return torch.cat([logits, short.unsqueeze(1)], dim=-1)
 
-    def _record(self) -> None:
-        """Run twice on a stream of its own (kernels are chosen and compiled there), then record."""
-        stream = torch.cuda.Stream(self.owner.device)  # type: ignore[no-untyped-call]
-        stream.wait_stream(torch.cuda.current_stream(self.owner.device))
-        with torch.cuda.stream(stream):
-            self._compute()
-            self._compute()
-        torch.cuda.current_stream(self.owner.device).wait_stream(stream)
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, pool=self.owner.pool):
-            self.output = self._compute()
-        self.graph = graph
+
+def empty_tokens(network: Network, rows: int, tokens: int) -> Tokens:
+    """A rectangle to be filled."""
+    device = network.label_head.weight.device
+    return Tokens(
+        torch.zeros(rows, tokens, dtype=torch.int64, device=device),
+        torch.zeros(rows, tokens, device=device),
+        torch.zeros(rows, tokens, device=device),
+        torch.zeros(rows, tokens, network.config.channels, device=device),
+        torch.arange(tokens, device=device),
+    )
+
+
+def recorded(owner: CompiledNetwork, compute: Callable[[], Tensor]) -> Callable[[], Tensor]:
+    """On CUDA a replay of what `compute` launches, else `compute` itself.
+
+    It reads its input where it always lies; what a replay returns is valid until the next one.
+    """
+    if owner.device.type != "cuda":
+        return compute
+    stream = torch.cuda.Stream(owner.device)  # type: ignore[no-untyped-call]
+    stream.wait_stream(torch.cuda.current_stream(owner.device))
+    with torch.cuda.stream(stream):  # twice: kernels are chosen and compiled there
+        compute()
+        compute()
+    torch.cuda.current_stream(owner.device).wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=owner.pool):
+        output = compute()
+
+    def replay() -> Tensor:
+        graph.replay()
+        return output
+
+    return replay

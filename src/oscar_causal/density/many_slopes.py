@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from oscar_causal.data.vocabulary import PAD_ID
-from oscar_causal.density.compiled import padded_length
+from oscar_causal.density.compiled import CompiledNetwork, empty_tokens, padded_length, recorded
 from oscar_causal.density.interface import Contexts
-from oscar_causal.density.label_pass import context_tokens
-from oscar_causal.density.memory import Pieces
-from oscar_causal.density.shortlist import Past
+from oscar_causal.density.label_pass import Blocks, context_tokens, label_states
+from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.slopes import replacement_means
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Blend, Network, Tokens
@@ -36,15 +34,14 @@ class SlopeQuestion:
 
 @dataclass(frozen=True)
 class _Row:
-    """One (sequence, label), padded."""
+    """One (sequence, label)."""
 
     tokens: Tokens
-    means: tuple[Tensor, Tensor]  # (T, D), (T, K)
+    means: tuple[Tensor, Tensor]  # (L + 1, D), (L + 1, K)
     label: Tensor
-    end: int
 
 
-def slopes_together(network: Network, questions: Sequence[SlopeQuestion], pieces: Pieces) -> list[Tensor]:
+def slopes_together(owner: CompiledNetwork, questions: Sequence[SlopeQuestion]) -> list[Tensor]:
     """`network_slopes` of every question: (S, L, Y') each. Questions with the same shares share launches."""
     answers: dict[int, Tensor] = {}
     kinds: dict[tuple[tuple[float, ...], int], list[int]] = {}
@@ -52,26 +49,26 @@ def slopes_together(network: Network, questions: Sequence[SlopeQuestion], pieces
         tokens = padded_length(question.sequence.event_ids.shape[1] + 1)
         kinds.setdefault((tuple(question.shares), tokens), []).append(k)
     for (shares, tokens), mine in kinds.items():
-        for k, slopes in _of_one_shape(network, {k: questions[k] for k in mine}, shares, tokens, pieces):
+        for k, slopes in _of_one_shape(owner, {k: questions[k] for k in mine}, shares, tokens):
             answers[k] = slopes
     return [answers[k] for k in range(len(questions))]
 
 
 def _of_one_shape(
-    network: Network, questions: dict[int, SlopeQuestion], shares: tuple[float, ...], tokens: int, pieces: Pieces
+    owner: CompiledNetwork, questions: dict[int, SlopeQuestion], shares: tuple[float, ...], tokens: int
 ) -> Iterator[tuple[int, Tensor]]:
-    device = network.label_head.weight.device
-    rows = [row for question in questions.values() for row in _rows(network, question, tokens)]
+    rows = [row for question in questions.values() for row in _rows(owner.network, question)]
     done: list[Tensor] = []  # (S, n, T) each
     begin = 0
     while begin < len(rows):
-        size = max(1, min(LAUNCH_TOKENS // tokens, pieces.rows(tokens, device.type)))
+        size = max(1, min(LAUNCH_TOKENS // tokens, owner.pieces.rows(tokens, owner.device.type)))
         try:
-            done.append(_launch(network, rows[begin : begin + size], shares, size))
+            done.append(_launch(owner, tokens, size).slopes(rows[begin : begin + size], shares))
         except torch.OutOfMemoryError:
             if size == 1:
                 raise
-            pieces.halve(size)
+            owner.sloping.clear()
+            owner.pieces.halve(size)
             continue
         begin += size
     slopes = torch.cat(done, dim=1)
@@ -82,51 +79,67 @@ def _of_one_shape(
         begin += count
 
 
-def _rows(network: Network, question: SlopeQuestion, size: int) -> Iterator[_Row]:
+def _rows(network: Network, question: SlopeQuestion) -> Iterator[_Row]:
     device = network.label_head.weight.device
-    tokens = context_tokens(question.sequence, device)
-    length = tokens.event_ids.shape[1]
-    law = send(question.law, device)
+    tokens, law = context_tokens(question.sequence, device), send(question.law, device)
     tables = (network.embedding.events.weight.detach(), network.bag.events.weight.detach())
-    means = [F.pad(replacement_means(law, table), (0, 0, 0, size - length)) for table in tables]
-    padded = Tokens(
-        F.pad(tokens.event_ids, (0, size - length)),
-        F.pad(tokens.gaps, (0, size - length)),
-        F.pad(tokens.elapsed, (0, size - length)),
-        F.pad(tokens.channels, (0, 0, 0, size - length)),
-        torch.arange(size, device=device),
-    )
+    events, bag = (replacement_means(law, table) for table in tables)
     for label in send(question.labels, device):
-        yield _Row(padded, (means[0], means[1]), label, length - 1)
+        yield _Row(tokens, (events, bag), label)
 
 
-def _launch(network: Network, rows: list[_Row], shares: tuple[float, ...], size: int) -> Tensor:
-    """Slopes of the rows (S, n, T); rows that are missing up to `size` are filled with the first one."""
-    full = rows + [rows[0]] * (size - len(rows))
-    first = full[0].tokens
-    tokens = Tokens(
-        torch.cat([row.tokens.event_ids for row in full]),
-        torch.cat([row.tokens.gaps for row in full]),
-        torch.cat([row.tokens.elapsed for row in full]),
-        torch.cat([row.tokens.channels for row in full]),
-        first.positions,
-    )
-    means = [torch.stack([row.means[k] for row in full]) for k in range(2)]  # (size, T, D or K)
-    labels = torch.stack([row.label for row in full])
-    ends = send([row.end for row in full], labels.device)
-    slopes = []
-    for share in shares:
+def _launch(owner: CompiledNetwork, tokens: int, rows: int) -> SlopeLaunch:
+    if (tokens, rows) not in owner.sloping:
+        owner.sloping[tokens, rows] = SlopeLaunch(owner, tokens, rows)
+    launch: SlopeLaunch = owner.sloping[tokens, rows]
+    return launch
+
+
+class SlopeLaunch:
+    """One shape: its input, where it always lies, and on CUDA the recorded way forward and back."""
+
+    def __init__(self, owner: CompiledNetwork, tokens: int, rows: int) -> None:
+        self.owner = owner
+        network, device = owner.network, owner.device
+        self.input = empty_tokens(network, rows, tokens)
+        tables = (network.embedding.events.weight, network.bag.events.weight)
+        self.means = tuple(torch.zeros(rows, tokens, table.shape[1], device=device) for table in tables)
+        self.labels = torch.zeros(rows, dtype=torch.int64, device=device)
+        self.ends = torch.zeros(rows, 1, dtype=torch.int64, device=device)
+        self.share = torch.zeros((), device=device)
+        self._ask = recorded(owner, self._compute)
+
+    def slopes(self, rows: Sequence[_Row], shares: Sequence[float]) -> Tensor:
+        """Slopes of the rows at every share: (S, n, T)."""
+        for place, row in enumerate(rows):
+            self._fill(place, row)
+        found = []
+        for share in shares:
+            self.share.fill_(share)
+            found.append(self._ask()[: len(rows)].clone())
+        return torch.stack(found)
+
+    def _fill(self, place: int, row: _Row) -> None:
+        length = row.tokens.event_ids.shape[1]
+        for mine, given in zip(
+            (self.input.event_ids, self.input.gaps, self.input.elapsed, self.input.channels, *self.means),
+            (row.tokens.event_ids, row.tokens.gaps, row.tokens.elapsed, row.tokens.channels, *row.means),
+            strict=True,
+        ):
+            mine[place, :length] = given.squeeze(0)
+        self.labels[place] = row.label
+        self.ends[place] = length - 1
+
+    def _compute(self) -> Tensor:
+        network, tokens = self.owner.network, self.input
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # the other kernels' way back is not reproducible
-            faded = torch.full(tokens.event_ids.shape, float(share), dtype=means[0].dtype, device=labels.device)
+            faded = self.share.expand(tokens.event_ids.shape).clone()
             faded[:, 0] = 0.0
             faded.requires_grad_()
-            _, hidden_y = network(tokens, Blend(faded, *means))
-            last = hidden_y[torch.arange(size, device=labels.device), ends]  # (size, D)
-            logits = (last * network.label_head.weight[labels]).sum(-1)  # the bias has no slope
+            blend = Blend(faded, *self.means)
+            last = label_states(network, tokens, self.ends, cast(Blocks, self.owner.body), blend)[:, 0].float()
+            logits = (last * network.label_head.weight[self.labels]).sum(-1)  # the bias has no slope
             if network.shortlist is not None:
-                inside = torch.arange(tokens.event_ids.shape[1], device=labels.device) <= ends[:, None]
-                ids = torch.where(inside, tokens.event_ids, PAD_ID)
-                past = Past(ids, tokens.gaps, tokens.elapsed, 1 - faded)
-                logits = logits + network.shortlist(past, labels[:, None])[:, 0]
-            slopes.append(-torch.autograd.grad(logits.sum(), faded)[0])
-    return torch.stack(slopes)[:, : len(rows)].detach()
+                past = past_in_rows(tokens, self.ends, 1 - faded)
+                logits = logits + network.shortlist(past, self.labels[:, None])[:, 0]
+            return -torch.autograd.grad(logits.sum(), faded)[0]

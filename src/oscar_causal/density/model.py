@@ -155,7 +155,7 @@ class OscarModel:
         """`label_slopes` of several sequences: (S, L, Y') each."""
         if self.fast is None:
             return [self.label_slopes(q.sequence, q.labels, q.law, q.shares) for q in questions]
-        return slopes_together(self.network, questions, self.pieces)
+        return slopes_together(self.fast, questions)
 
     @torch.inference_mode()
     def last_label_logits(self, encoded: Encoded, indices: Int64) -> Tensor:

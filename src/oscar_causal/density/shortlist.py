@@ -215,12 +215,12 @@ def past_in_run(tokens: Tokens, begins: Tensor, ends: Tensor, longest: int) -> P
     return Past(torch.where(inside, ids, PAD_ID), gaps, elapsed)
 
 
-def past_in_rows(tokens: Tokens, at: Tensor) -> Past:
-    """Up to the tokens `at` (B, P) of every row of a rectangle (B, L): B * P rows."""
+def past_in_rows(tokens: Tokens, at: Tensor, voice: Tensor | None = None) -> Past:
+    """Up to the tokens `at` (B, P) of every row of a rectangle (B, L): B * P rows; `voice` (B * P, L) is taken over."""
     inside = torch.arange(tokens.event_ids.shape[1], device=at.device) <= at[..., None]  # (B, P, L)
     ids = torch.where(inside, tokens.event_ids[:, None], PAD_ID).flatten(0, 1)
     gaps, elapsed = (part[:, None].expand(inside.shape).flatten(0, 1) for part in (tokens.gaps, tokens.elapsed))
-    return Past(ids, gaps, elapsed)
+    return Past(ids, gaps, elapsed, voice)
 
 
 def time_windows(encoded: Encoded) -> Float64:

@@ -20,19 +20,14 @@ if TYPE_CHECKING:
 _GOLDEN, _FIRST, _SECOND = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
-def uniforms_on(stream: Stream, rows: int, columns: int, device: torch.device | str, *, first_row: int = 0) -> Tensor:
-    """`stream.uniforms(rows, columns, first_row=first_row)` on a device: (rows, columns), float64.
+def stacked_uniforms(parts: Sequence[tuple[Stream, int, int]], columns: int, device: torch.device | str) -> Tensor:
+    """Some rows of several streams (stream, first row, rows) one below the other, made at once: (all rows, columns).
 
     >>> from oscar_causal.discovery.contexts import Stream
     >>> stream = Stream(0, "car 1", "masks")
-    >>> bool((uniforms_on(stream, 4, 3, "cpu").numpy() == stream.uniforms(4, 3)).all())
+    >>> bool((stacked_uniforms([(stream, 0, 4)], 3, "cpu").numpy() == stream.uniforms(4, 3)).all())
     True
     """
-    return stacked_uniforms([(stream, first_row, rows)], columns, device)
-
-
-def stacked_uniforms(parts: Sequence[tuple[Stream, int, int]], columns: int, device: torch.device | str) -> Tensor:
-    """Some rows of several streams (stream, first row, rows) one below the other, made at once: (all rows, columns)."""
     counts = [rows for _, _, rows in parts]
     keys = np.array([stream.key for stream, _, _ in parts], np.uint64).reshape(-1, 2).view(np.int64)
     numbers = [np.arange(first_row, first_row + rows) for _, first_row, rows in parts]

@@ -65,11 +65,25 @@ def prepare(
     excluded: frozenset[int] = frozenset(),
 ) -> Subject:
     """Compute the replacement law of a sequence once; `excluded` event ids are never replaced."""
+    law = model.event_probs(sequence)
+    return subject_of(sequence, law, sequence_id=sequence_id, seed=seed, shuffle=shuffle, excluded=excluded)
+
+
+def subject_of(
+    sequence: Contexts,
+    law: torch.Tensor,
+    *,
+    sequence_id: str,
+    seed: int,
+    shuffle: bool,
+    excluded: frozenset[int] = frozenset(),
+) -> Subject:
+    """The same where P(event i | events before i) is known: `law` (L, V)."""
     event_ids = sequence.event_ids[0].cpu().numpy()
     types, owner = present_types(event_ids)
     groups = tie_groups(sequence.times.cpu().numpy())
     tied = shuffle and groups[-1] + 1 < len(groups)
-    law = without_types(model.event_probs(sequence), types)
+    law = without_types(law, types)
     testable = np.array([int(t) not in excluded for t in types])
     ties = groups if tied else None
     return Subject(sequence, sequence_id, seed, event_ids, types, owner, law.float(), law.cumsum(-1), ties, testable)

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 import torch
-from torch import Tensor
 
 from oscar_causal.data.batches import Encoded
 from oscar_causal.data.sequences import Dataset, from_table
 from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
 from oscar_causal.density.compiled import Question, padded_length
-from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
-from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, NetworkConfig
-from oscar_causal.discovery.contexts import Stream, present_types, without_types
-from oscar_causal.discovery.device_contexts import draw_on, uniforms_on
+from oscar_causal.discovery.batched import IN_FLIGHT, Parcel, room_for
+from oscar_causal.discovery.contexts import Bool, Float64, Stream
+from oscar_causal.discovery.subject import Variants, build_contexts, label_question, subject_of
 
 SHORTEST = 24
 """Events of the shortest sequence: some must stand behind the first c."""
 RATE = 0.15
 """Share of the event types that a context replaces."""
-GROUP = 64
-"""Sequences whose contexts are built before they go through the network."""
 
 
 @dataclass(frozen=True)
@@ -129,63 +125,64 @@ def one_per_launch(work: Workload) -> list[int]:
     return list(shapes.values())
 
 
-def intervention_stage(work: Workload, model: OscarModel, which: Sequence[int]) -> list[Tensor]:
-    """One stage of N contexts for every chosen sequence, its labels and all its types: effects (K, Y') on the host.
+def intervention_stage(work: Workload, model: OscarModel, which: Sequence[int]) -> list[Float64]:
+    """One stage of N contexts for every chosen sequence, its labels and all its types: effects (K, Y').
 
     The work of the intervention estimator at N contexts without its tests: the law of replacements, masks, draws, one
     pass for every context, P(label) after the last event, mean difference between contexts that keep and replace.
     Sequences go by length; while the device works on a group, the host prepares the next.
     """
     order = sorted(which, key=lambda k: int(work.data.lengths[k]))
-    answers: list[Tensor] = []
-    waiting: list[Tensor] = []
-    for begin in range(0, len(order), GROUP):
-        fresh = _group_effects(work, model, order[begin : begin + GROUP])
-        answers += [effects.cpu() for effects in waiting]
+    answers: list[Float64] = []
+    waiting: Callable[[], list[Float64]] = list
+    for group in _groups(work, order):
+        fresh = _group_effects(work, model, group)
+        answers += waiting()
         waiting = fresh
-    answers += [effects.cpu() for effects in waiting]
+    answers += waiting()
     place = {k: at for at, k in enumerate(order)}
     return [answers[place[k]] for k in which]
 
 
-def _group_effects(work: Workload, model: OscarModel, group: Sequence[int]) -> list[Tensor]:
+def _groups(work: Workload, order: Sequence[int]) -> Iterator[Sequence[int]]:
+    """Sequences in order of length, as many at a time as `discover` studies."""
+    begin = 0
+    while begin < len(order):
+        longest = int(work.data.lengths[order[min(begin + IN_FLIGHT, len(order)) - 1]])
+        count = room_for(longest, work.sizes.events)
+        yield order[begin : begin + count]
+        begin += count
+
+
+def _group_effects(work: Workload, model: OscarModel, group: Sequence[int]) -> Callable[[], list[Float64]]:
+    """Asks for the effects of some sequences; what is returned waits for them."""
     sequences = [sequence_contexts(work.encoded, k) for k in group]
-    laws = model.event_probs_together(sequences)
-    masks, questions = [], []
+    laws, seed = model.event_probs_together(sequences), work.sizes.seed
+    variants, masks = [], []
     for k, sequence in zip(group, sequences, strict=True):
-        mask, ids = _contexts(work, k, sequence, laws.pop(0))
-        labels = torch.as_tensor(work.encoded.labels[k].astype(np.int64))
-        masks.append(mask)
-        length = torch.tensor([ids.shape[1]])
-        questions.append(Question(Contexts(ids, sequence.times, sequence.channels), labels, length))
-    probs = model.label_probs_together(questions)
-    return [type_effects(mask, part[:, 0]) for mask, part in zip(masks, probs, strict=True)]
+        subject = subject_of(sequence, laws.pop(0), sequence_id=f"car {k}", seed=seed, shuffle=False)
+        uniforms = Stream(seed, subject.sequence_id, "mask").uniforms(work.sizes.contexts, len(subject.types))
+        masks.append(uniforms < RATE)
+        variants.append(Variants(subject, masks[-1][:, subject.owner], "speed"))
+    labels = [torch.as_tensor(work.encoded.labels[k].astype(np.int64)) for k in group]
+    built = zip(variants, build_contexts(variants), labels, strict=True)
+    parcel = Parcel(model.label_probs_together([Question(*label_question(*asked)) for asked in built]))
+
+    def effects() -> list[Float64]:
+        probs = [part[:, 0].double().numpy() for part in parcel.open()]
+        return [type_effects(mask, part) for mask, part in zip(masks, probs, strict=True)]
+
+    return effects
 
 
-def _contexts(work: Workload, k: int, sequence: Contexts, law: Tensor) -> tuple[Tensor, Tensor]:
-    """Masks (N, K) and contexts (N, L), built where the law lives."""
-    observed = sequence.event_ids[0].numpy()
-    types, owner = present_types(observed)
-    n, device = work.sizes.contexts, law.device
-
-    def uniforms(what: str, columns: int) -> Tensor:
-        return uniforms_on(Stream(work.sizes.seed, f"car {k}", what), n, columns, device)
-
-    masks = uniforms("mask", len(types)) < RATE
-    draws = draw_on(without_types(law, types), uniforms("draw", len(observed)))
-    replaced = masks[:, send(owner, device)]
-    return masks, torch.where(replaced, draws, send(observed, device))
-
-
-def type_effects(masks: Tensor, probs: Tensor) -> Tensor:
+def type_effects(masks: Bool, probs: Float64) -> Float64:
     """Mean P(label) of contexts that keep a type minus of those that replace it: masks (N, K), probs (N, Y')."""
-    replaced = masks.to(probs.dtype)
-    kept = 1 - replaced
+    replaced = masks.astype(np.float64)
 
-    def mean(weights: Tensor) -> Tensor:
-        return weights.T @ probs / weights.sum(0).clamp(min=1)[:, None]
+    def mean(weights: Float64) -> Float64:
+        return np.asarray(weights.T @ probs / weights.sum(0).clip(min=1)[:, None])
 
-    return mean(kept) - mean(replaced)
+    return mean(1 - replaced) - mean(replaced)
 
 
 def multiplied_weights(config: NetworkConfig, *, last_block_at_one: bool) -> int:

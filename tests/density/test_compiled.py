@@ -83,6 +83,13 @@ def test_event_laws_are_those_of_the_model(model: OscarModel, questions: list[Qu
         assert torch.allclose(logp, model.event_logp(part), atol=1e-4)
 
 
+def test_half_precision_leaves_the_law_of_replacements_alone(model: OscarModel, questions: list[Question]) -> None:
+    sequences = [question.contexts.rows(slice(0, 1)) for question in questions]
+    exact, half = (model.compiled(dtype).event_probs_together(sequences) for dtype in (torch.float32, torch.float16))
+    for first, second in zip(exact, half, strict=True):
+        assert torch.equal(first, second)
+
+
 def test_out_of_memory_makes_smaller_launches(
     model: OscarModel, questions: list[Question], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,7 +54,8 @@ def test_near_alpha_or_delta(q: float | None, effect: float, alone: float | None
 
 def test_verdicts_near_alpha_are_marked_and_named(workshop: Any) -> None:
     """Over a range of alphas the same event is clearly no cause, nearly one, barely one, clearly one."""
-    model = workshop.response(40, lambda present: 0.1 + 0.6 * present[:, [3]])
+    noise = np.random.default_rng(0).integers(0, 2, (40, 1))
+    model = workshop.response(40, lambda present: 0.1 + 0.25 * present[:, [3]] + 0.5 * (present @ noise % 2))
     seen = set()
     for alpha in (0.0005, 0.002, 0.004, 0.006, 0.008, 0.012, 0.016, 0.03, 0.1, 0.3):
         config = replace(CONFIG, intervention=InterventionConfig(contexts=64, alpha=alpha, redraws=2000))

@@ -78,6 +78,17 @@ def test_larger_boundaries_are_found_with_more_contexts(workshop: Any, size: int
     assert sum(f"e{k}" in run for run in runs for k in range(size)) >= 0.8 * 5 * size
 
 
+@pytest.mark.parametrize(("contexts", "alpha"), [(64, 0.001), (128, 0.01), (256, 0.05), (256, 0.01), (800, 0.05)])
+@pytest.mark.parametrize("raises", [True, False])
+def test_one_event_alone_is_found_however_many_are_tested(
+    workshop: Any, contexts: int, alpha: float, raises: bool
+) -> None:
+    """p-values are fine enough for the number of finalists, the share of the last look and alpha."""
+    model = workshop.response(60, lambda present: np.where(present[:, [2]] == raises, 0.95, 0.02))
+    boundary = explain(model, names(60), contexts=contexts, alpha=alpha)
+    assert accepted(boundary) == {"e2": "cause" if raises else "inhibitor"}
+
+
 def test_causes_that_stand_in_for_each_other_are_found(workshop: Any) -> None:
     model = workshop.response(40, lambda present: np.where(present[:, [2, 5]].any(1), 0.9, 0.05)[:, None])
     runs = [accepted(explain(model, names(20), seed=seed, contexts=128)) for seed in range(10)]

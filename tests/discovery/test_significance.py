@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oscar_causal.discovery.significance import (
+    FEW,
     FLAT,
     MAX_CONDITIONING,
     STRONG,
@@ -25,6 +26,34 @@ from oscar_causal.discovery.significance import (
 )
 
 Outcome = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def test_further_redraws_refine_small_p_values_and_leave_the_rest() -> None:
+    rng = np.random.default_rng(4)
+    masks = (rng.random((60, 6)) < 0.3).astype(float)
+    outcome = 0.9 - 0.8 * masks[:, 0] + 0.1 * rng.random(60)
+    uniforms, rates = rng.random((5000, 60)), np.full(6, 0.3)
+    coarse = column_test(outcome, masks, rates, uniforms[:500])
+    fine = column_test(outcome, masks, rates, uniforms[:500], more=(uniforms[500:2000], uniforms[2000:]))
+    whole = column_test(outcome, masks, rates, uniforms)
+    rare = coarse.p_values <= (1 + FEW) / 501
+    assert rare.tolist() == [True] + [False] * 5
+    assert fine.p_values[rare].tolist() == whole.p_values[rare].tolist()
+    assert fine.p_values[~rare].tolist() == coarse.p_values[~rare].tolist()
+
+
+def test_p_values_with_further_redraws_are_super_uniform() -> None:
+    """Columns that the outcome ignores: small p-values are no more frequent than they say, on both sides of FEW."""
+    rng, found = np.random.default_rng(9), []
+    rates, more = np.full(4, 0.4), rng.random((4000, 30))
+    for _ in range(400):
+        masks = (rng.random((30, 4)) < 0.4).astype(float)
+        outcome = rng.random(30) ** 3
+        found += column_test(outcome, masks, rates, rng.random((99, 30)), more=[more]).p_values.tolist()
+    p = np.array(found)
+    for t in (0.005, 0.02, 0.05, 0.1, 0.11, 0.12, 0.2, 0.5):
+        assert (p <= t).mean() <= t + 3 * math.sqrt(t * (1 - t) / len(p))
+    assert (p <= 0.1).mean() > 0.06  # and it is no empty promise
 
 
 # --- a literal twin of the column test ---

@@ -2,8 +2,8 @@
 
 A launch is a rectangle of so many rows by a multiple of `BUCKET` tokens. Its shape follows from the length of a
 sequence alone, and no row looks at another, so which sequences share a launch changes no bit of any answer (the
-benchmark of speed measures that on the device at hand). Blocks are copies in bfloat16; tables, heads and shortlists
-stay in single precision.
+benchmark of speed measures that on the device at hand). Tf_y runs with a copy of its blocks in bfloat16; tables, heads
+and Tf_x, from whose law replacements are drawn, stay in single precision.
 """
 
 from __future__ import annotations
@@ -96,6 +96,8 @@ class CompiledNetwork:
     def __init__(self, network: Network, dtype: torch.dtype, *, fused: bool = False, pieces: Pieces | None = None):
         self.network, self.pieces = network, pieces or Pieces()
         self.body = Body(network, dtype, fused=fused).eval().requires_grad_(False)
+        single = dtype == torch.float32
+        self.fine = self.body if single else Body(network, torch.float32, fused=fused).eval().requires_grad_(False)
         self.device = network.label_head.weight.device
         self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None  # one for all launches
         self._launches: dict[tuple[Kind, int, int], Launch] = {}
@@ -247,7 +249,7 @@ class Launch:
     def _compute(self) -> Tensor:
         network, body = self.owner.network, self.owner.body
         if self.kind == "events":
-            return event_states(network, self.input, cast(Blocks, body)).float()
+            return event_states(network, self.input, cast(Blocks, self.owner.fine))
         if self.kind == "along":
             return label_states(network, self.input, body=cast(Blocks, body))
         logits = network.state_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())

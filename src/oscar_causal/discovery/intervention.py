@@ -12,7 +12,6 @@ type is absent, and the draw at a position does not depend on any mask.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -54,7 +53,7 @@ class InterventionConfig:
     finalists: int | None = None
     """Types per label that are looked at closely; by default a sixteenth of the contexts and four more."""
     redraws: int = 2000
-    """Fewest redraws of a mask column per test; a small alpha takes more (`redraw_count`)."""
+    """Redraws of a mask column per test; where few of them reach what was seen, as many more as alpha asks for."""
     shuffle_ties: bool = True
     """Shuffle events with one timestamp, so that their stored order cannot decide."""
 
@@ -73,11 +72,6 @@ class InterventionConfig:
             raise UsageError(f"finalists: expected at least 1, got {self.finalists}")
         if self.redraws < 99:
             raise UsageError(f"redraws: expected at least 99, got {self.redraws}")
-
-    @property
-    def redraw_count(self) -> int:
-        """Redraws of a mask column: enough for the smallest p-value to pass where several types are tested."""
-        return max(self.redraws, math.ceil(20 / self.alpha))
 
     @property
     def finalist_count(self) -> int:
@@ -133,7 +127,7 @@ def explain(
         looks,
         alpha=config.alpha,
         delta=config.delta,
-        redraws=config.redraw_count,
+        redraws=config.redraws,
     )
     removed, taken = remove_finalists(
         model, subject, labels, tested, reference, delta=config.delta, budget=config.removal_budget

@@ -7,6 +7,7 @@ exact distribution of any statistic. What else is chosen by looking at P(Y_j) an
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +27,8 @@ SIDES = ((1, 0.75), (-1, 0.25))
 asked for."""
 FEWEST_ROWS = 6
 """Among fewer rows no further event is looked for."""
+FEW = 10
+"""A statistic that no more of the first redraws reach is redrawn on."""
 TINY = 1e-300
 """Stands for zero where a logarithm is taken."""
 FLAT = 1e-7
@@ -72,22 +75,31 @@ def _leading(outcomes: Float64, masks: Float64, rates: Float64, free: Bool) -> I
     return found
 
 
-def column_test(
-    outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64, *, delta: float = 0.0
+def column_test(  # noqa: PLR0913 - arrays of one test
+    outcome: Float64,
+    masks: Float64,
+    rates: Float64,
+    uniforms: Float64,
+    *,
+    delta: float = 0.0,
+    more: Iterable[Float64] = (),
 ) -> ColumnTest:
     """Re-randomisation test of every column of `masks` (N, K) with law Bernoulli(rates[k]), outcome (N,).
 
     The statistic is the largest of several standardised sums: over all rows; over rows that keep the leading other
     columns (for causes that are needed together); over those that replace one other column and keep the other leading
     ones (for causes that stand in for each other). `uniforms` (R, N) are the redraws; p = (1 + number as large) /
-    (R + 1) >= 1 / (R + 1). With `delta` > 0 the null is an effect of at most delta either way, the same in all
-    contexts: delta is taken off the kept rows, and each side is tested on its own with its share of the error
+    (R + 1) >= 1 / (R + 1). Where at most `FEW` of them reach the statistic, a finer p-value comes from all of `more`
+    too (blocks of further uniforms, made only then). All others have p >= (FEW + 2) / (R + 1), so neither way is p at
+    or below any t more often than t. With `delta` > 0 the null is an effect of at most delta either way, the same in
+    all contexts: delta is taken off the kept rows, and each side is tested on its own with its share of the error
     (`SIDES`).
     """
     sides, shares = (np.zeros(1), np.ones(1)) if delta == 0 else np.array(SIDES).T
     count = masks.shape[1]
     column, side = np.tile(np.arange(count), len(sides)), np.repeat(sides, count)  # (C,) cases, side by side
-    p, scores, rows = _test_cases(outcome, masks, rates, uniforms, column, side, delta)
+    cases = _cases(outcome, masks, rates, column, side, delta)
+    p, scores, rows = _p_values(cases, uniforms, more), cases.largest, cases.rows
     p, scores = np.minimum(1.0, p.reshape(-1, count) / shares[:, None]), scores.reshape(-1, count)
     best = np.lexsort((-scores, p), axis=0)[0]  # (K,) the side that speaks loudest
     every = np.arange(count)
@@ -95,44 +107,68 @@ def column_test(
     return ColumnTest(p[best, every], scores[best, every], _gaps(outcome, masks.T > 0, chosen))
 
 
-def _test_cases(  # noqa: PLR0913 - arrays of one test
-    outcome: Float64, masks: Float64, rates: Float64, uniforms: Float64, column: Int64, side: Float64, delta: float
-) -> tuple[Float64, Float64, Bool]:
-    """p-value (C,), statistic (C,) and rows (C, N) of some columns; side 1: keeping raises, -1: lowers, 0: either.
+@dataclass(frozen=True)
+class _Cases:
+    """Some columns with the side (1: keeping raises, -1: lowers, 0: either) on which each is tested."""
 
-    Rows are chosen by the outcome and the other columns alone: that makes the p-value exact.
-    """
-    every, rate = np.arange(len(column)), rates[column]
+    weights: Float64
+    """(C, S, N) what a replaced row takes from each standardised sum."""
+    rate: Float64
+    """(C,)"""
+    largest: Float64
+    """(C,) the statistic."""
+    rows: Bool
+    """(C, N) where that sum was the largest."""
+    either: bool
+    """Do both directions count?"""
+
+
+def _cases(  # noqa: PLR0913 - arrays of one test
+    outcome: Float64, masks: Float64, rates: Float64, column: Int64, side: Float64, delta: float
+) -> _Cases:
+    """Rows are chosen by the outcome and the other columns alone: that makes the p-value exact."""
+    every, rate, either = np.arange(len(column)), rates[column], not side.any()
     shifted = outcome - (side * delta)[:, None] * (1 - masks.T[column])  # (C, N)
     parts = _row_sets(masks, column, _leading(shifted, masks, rates, column[:, None] != np.arange(masks.shape[1])))
     residual = _centred(shifted[:, None], parts)  # (C, S, N)
     spread = _spread(residual) * np.sqrt(rate * (1 - rate))[:, None]
     weights = np.where(side < 0, -1.0, 1.0)[:, None, None] * residual / spread[..., None]
-    observed = _turned((weights * (rate[:, None] - masks.T[column])[:, None]).sum(-1), side)  # (C, S)
+    observed = _turned((weights * (rate[:, None] - masks.T[column])[:, None]).sum(-1), either)  # (C, S)
     at = observed.argmax(1)
-    largest = observed[every, at]
-    reached = _as_large(weights, largest, rate, uniforms, side)
-    return (1 + reached) / (len(uniforms) + 1), largest, parts[every, at]
+    return _Cases(weights, rate, observed[every, at], parts[every, at], either)
 
 
-def _as_large(weights: Float64, largest: Float64, rate: Float64, uniforms: Float64, side: Float64) -> Int64:
-    """How many redraws of each case's column reach its statistic: (C,). `weights` (C, S, N).
+def _p_values(cases: _Cases, uniforms: Float64, more: Iterable[Float64]) -> Float64:
+    """p-value (C,) of every case."""
+    reached, drawn = _as_large(cases, np.arange(len(cases.rate)), uniforms), np.full(len(cases.rate), len(uniforms))
+    rare = np.flatnonzero(reached <= FEW)
+    if len(rare):
+        for block in more:
+            reached[rare] += _as_large(cases, rare, block)
+            drawn[rare] += len(block)
+    p: Float64 = (1 + reached) / (drawn + 1)
+    return p
+
+
+def _as_large(cases: _Cases, which: Int64, uniforms: Float64) -> Int64:
+    """How many redraws (R, N) of each chosen case's column reach its statistic.
 
     One case after the other, in memory that is used again: a product of all would spend its time on fresh pages.
     """
-    redrawn = np.empty((weights.shape[1], len(uniforms)))  # (S, R)
+    redrawn = np.empty((cases.weights.shape[1], len(uniforms)))  # (S, R)
     drawn = np.ascontiguousarray(uniforms.T)
-    columns = {same: same - (same > drawn) for same in set(rate.tolist())}  # (N, R) each; most columns share one
-    reached = np.empty(len(weights), np.int64)
-    for case, (wanted, same) in enumerate(zip(largest.tolist(), rate.tolist(), strict=True)):
-        _turned(np.matmul(weights[case], columns[same], out=redrawn), side)
-        reached[case] = np.count_nonzero(redrawn.max(0) >= wanted - 1e-9)
+    columns = {same: same - (same > drawn) for same in set(cases.rate[which].tolist())}  # (N, R); most share one
+    reached = np.empty(len(which), np.int64)
+    for place, case in enumerate(which.tolist()):
+        column = columns[float(cases.rate[case])]
+        _turned(np.matmul(cases.weights[case], column, out=redrawn), cases.either)
+        reached[place] = np.count_nonzero(redrawn.max(0) >= cases.largest[case] - 1e-9)
     return reached
 
 
-def _turned(standard: Float64, side: Float64) -> Float64:
+def _turned(standard: Float64, either: bool) -> Float64:  # noqa: FBT001
     """The statistic: a sum that has the sign of its side already, or its size where both count."""
-    return standard if side.any() else np.abs(standard, out=standard)
+    return np.abs(standard, out=standard) if either else standard
 
 
 def _gaps(outcome: Float64, replaced: Bool, rows: Bool) -> Float64:

@@ -35,7 +35,8 @@ from oscar_causal.density.fitting import train
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
-from oscar_causal.discovery.finalists import rank
+from oscar_causal.discovery.boundary import EventEvidence
+from oscar_causal.discovery.finalists import TELLING, rank
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
@@ -68,7 +69,7 @@ def explain(task: tuple[str, int, np.ndarray]) -> list[Any]:
         for boundaries in discover(model, data, config, indices=indices):
             for item in boundaries:
                 tested = [
-                    (e.event, e.q_value, max(e.alone or -1.0, e.effect), e.score)
+                    (e.event, e.q_value, max(e.alone or -1.0, e.effect), e.share or 0.0, _fall(e, item.probability))
                     for e in item.evidence
                     if e.q_value is not None
                 ]
@@ -156,11 +157,18 @@ def by_causes(found: Found, why: Any) -> dict[str, Any]:
     return result
 
 
-def accept(rows: list[Any], alpha: float, delta: float) -> Found:
-    return {
-        pair: frozenset(event for event, q, strength, _ in tested if q <= alpha and (strength or 0) >= delta)
-        for pair, tested in rows
-    }
+def _fall(item: EventEvidence, probability: float | None) -> float:
+    """The largest measured fall of P(label) without the event, as a share of P(label)."""
+    return max(item.effect, item.alone or 0.0, item.jointly or 0.0) / max(probability or 0.0, 1e-12)
+
+
+def accept(rows: list[Any], alpha: float, delta: float, *, tested_only: bool = False) -> Found:
+    """Accepted by test, or by score: the rule of the estimator at other thresholds."""
+
+    def accepted(q: float, strength: float, share: float, fall: float) -> bool:
+        return (q <= alpha and strength >= delta) or (not tested_only and share >= TELLING and fall >= delta)
+
+    return {pair: frozenset(event for event, *rest in tested if accepted(*rest)) for pair, tested in rows}
 
 
 def measure_intervention(pool: Any, size: int, validation: np.ndarray, test: np.ndarray, truth: Any) -> dict[str, Any]:
@@ -170,7 +178,7 @@ def measure_intervention(pool: Any, size: int, validation: np.ndarray, test: np.
     }
     alpha, delta = max(grid, key=lambda key: grid[key])
     rows, seconds = run_tasks(pool, "intervention", size, test)
-    chosen, default = accept(rows, alpha, delta), accept(rows, 0.05, 0.1)
+    chosen, default = accept(rows, alpha, delta), accept(rows, 0.05, 0.05)
     return {
         "contexts": size,
         "alpha": alpha,
@@ -178,6 +186,7 @@ def measure_intervention(pool: Any, size: int, validation: np.ndarray, test: np.
         "seconds": seconds,
         "scores": scored(chosen, truth),
         "at_default_thresholds": scored(default, truth),
+        "tested_only": scored(accept(rows, alpha, delta, tested_only=True), truth),
         "finalist_recall": scored({p: frozenset(t[0] for t in e) for p, e in rows}, truth)["why"]["sample"]["recall"],
         "by_causes": by_causes(chosen, truth["why"]),
     }

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from program import commit
 
 SEQUENCES, SHARD = 96, 8
 """A small fleet in many shards, so that a kill falls between two as well as inside one."""
@@ -93,12 +94,11 @@ def discover(world: World, out: Path, *, estimator: str = "prefix", **options: A
     from oscar_causal.discovery.prefix import PrefixConfig
 
     local.SHARD_SEQUENCES = SHARD
-    config = DiscoveryConfig(
-        estimator=estimator,
-        intervention=InterventionConfig(contexts=16, redraws=200),
-        prefix=PrefixConfig(context=2, contexts=8, threshold=1.0),
-        labels=("fault", "common"),
-    )
+    settings: dict[str, Any] = {
+        "intervention": InterventionConfig(contexts=16, redraws=200),
+        "prefix": PrefixConfig(context=2, contexts=8, threshold=1.0),
+    }
+    config = DiscoveryConfig(estimator=estimator, **{estimator: settings[estimator]}, labels=("fault", "common"))
     local.discover_folder(world.model, world.fleet, out, config, **options)
 
 
@@ -318,8 +318,9 @@ def main() -> int:
     parser.add_argument("--ray", type=int, default=3, help="Times each Ray fault happens.")
     parser.add_argument("--disks", type=int, default=12, help="Full disks.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--commit", help="Of the program, for the record; by default the one checked out here.")
     given = parser.parse_args()
-    begun, rows = time.time(), []
+    begun, rows, program = time.time(), [], commit(given.commit)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         world = make_world(folder / "world")
@@ -328,7 +329,7 @@ def main() -> int:
                 f"{row['fault']}: {row['times']} times in {row['runs']} runs, {row['identical']} identical", flush=True
             )
             rows.append(row)
-    _write(given.out, rows, seed=given.seed, seconds=time.time() - begun)
+    _write(given.out, rows, seed=given.seed, seconds=time.time() - begun, commit=program)
     return int(any(row["identical"] != row["runs"] for row in rows))
 
 
@@ -349,7 +350,8 @@ def _write(out: Path, rows: list[dict[str, Any]], **facts: Any) -> None:
     lines += ["byte for byte, of an undisturbed run (times and hosts apart), and nothing else is left beside it.", ""]
     lines += ["| fault | times | runs | identical |", "|---|---|---|---|"]
     lines += [f"| {row['fault']} | {row['times']} | {row['runs']} | {row['identical']} |" for row in rows]
-    lines += ["", f"Seed {facts['seed']}, {facts['machine']}, {facts['seconds']:.0f} s. Moments: `faults.json`.", ""]
+    told = f"Seed {facts['seed']}, {facts['machine']}, {facts['seconds']:.0f} s, commit {facts['commit']}."
+    lines += ["", f"{told} Moments: `faults.json`.", ""]
     out.mkdir(parents=True, exist_ok=True)
     (out / "faults.md").write_text("\n".join(lines))
     (out / "faults.json").write_text(json.dumps({**facts, "faults": rows}, indent=1) + "\n")

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 from fuzz_targets import targets
+from program import commit
 
 HANG_SECONDS = 10
 MEMORY = 2 << 30
@@ -149,15 +150,17 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     parser.add_argument("--keep", type=Path, default=None, help="Work here and keep the inputs that were findings.")
+    parser.add_argument("--commit", help="Of the program, for the record; by default the one checked out here.")
     given = parser.parse_args()
-    begun = time.time()
+    begun, program = time.time(), commit(given.commit)
     with tempfile.TemporaryDirectory() as name:
         folder = given.keep or Path(name)
         folder.mkdir(parents=True, exist_ok=True)
         facts = campaign(folder, given)
         log = folder / "findings.jsonl"
         findings = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    _write(given.out, facts | {"findings": findings, "seed": given.seed, "seconds": round(time.time() - begun)})
+    facts |= {"findings": findings, "seed": given.seed, "seconds": round(time.time() - begun), "commit": program}
+    _write(given.out, facts)
     for finding in findings[:20]:
         print(f"{finding['target']}: {finding['finding']}")
     return int(bool(findings))
@@ -174,7 +177,7 @@ def _write(out: Path, facts: dict[str, Any]) -> None:
     ]
     lines += ["| reader | inputs | under atheris |", "|---|---|---|"]
     lines += [f"| {name} | {count:,} | {facts['guided'].get(name, 0):,} |" for name, count in facts["inputs"].items()]
-    lines += ["", f"Seed {facts['seed']}, {facts['seconds']:,} s.", ""]
+    lines += ["", f"Seed {facts['seed']}, {facts['seconds']:,} s, commit {facts['commit']}.", ""]
     out.mkdir(parents=True, exist_ok=True)
     (out / "fuzz.md").write_text("\n".join(lines))
     (out / "fuzz.json").write_text(json.dumps(facts, indent=1) + "\n")

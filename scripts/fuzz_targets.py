@@ -1,24 +1,18 @@
-"""What is fuzzed: every reader of files, each with valid seeds and one function that reads damaged bytes.
-
-A reader may take the input or refuse it with an OscarError of one line. Anything else is a finding.
-"""
+"""What is fuzzed: the readers of files. `fuzz_logs` has the formats of others, `fuzz_fleet` populations."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
-import shutil
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fuzz_fleet
+import fuzz_logs
 import pyarrow as pa
 import pyarrow.parquet as pq
-from mutations import Rng, mutate_bytes, mutate_json, mutate_table
-
-from oscar_causal.errors import OscarError
+from fuzz_target import Target, file_target, importer, inside, use_dataset
 
 RECORDS: list[dict[str, Any]] = [
     {
@@ -36,40 +30,6 @@ RECORDS: list[dict[str, Any]] = [
 RULES = ["A & (B | C) & !D", "A then B within 3600s", 'A >= 3 | !("x y" & B)', "!(A then B then C)", "(((A)))"]
 
 
-@dataclass(frozen=True)
-class Target:
-    """One reader."""
-
-    name: str
-    seeds: Sequence[bytes]
-    read: Callable[[bytes], Any]
-    share: int
-    """How many of 100 inputs of the campaign are for this reader."""
-    kind: str = "bytes"
-    """json and parquet: half of the inputs are changed as values, not as bytes."""
-    quick: Callable[[bytes], Any] | None = None
-    """Reads the damaged file alone, where `read` goes on to use it: for many inputs in little time."""
-
-    def make(self, rng: Rng) -> bytes:
-        """One input."""
-        seed = self.seeds[int(rng.integers(len(self.seeds)))]
-        if self.kind == "json" and rng.random() < 0.6:
-            return mutate_json(seed, rng)
-        if self.kind == "parquet" and rng.random() < 0.5:
-            return mutate_table(seed, rng)
-        return mutate_bytes(seed, rng, self.seeds)
-
-    def finding(self, data: bytes, *, quick: bool = False) -> str | None:
-        """What is wrong with how this input is read; None when it is taken, or refused in one line."""
-        try:
-            (self.quick if quick and self.quick else self.read)(data)
-        except OscarError as error:
-            return "more than one line: " + repr(error) if "\n" in str(error) or not str(error) else None
-        except Exception as error:  # noqa: BLE001 - this is what we look for
-            return f"{type(error).__name__}: {error}"[:500]
-        return None
-
-
 def targets(folder: Path) -> list[Target]:
     """All readers; they work in `folder`, which is made."""
     folder.mkdir(parents=True)
@@ -77,19 +37,21 @@ def targets(folder: Path) -> list[Target]:
     return [
         *_tables(folder),
         Target("rule", [rule.encode() for rule in RULES], _read_rule, 24),
-        _file(
+        file_target(
             folder, "rules.json", _json({"fault": RULES[0], "x": {"rule": RULES[1], "from": "2024-01-01"}}), _rules, 8
         ),
-        _file(folder, "names.json", _json({"A": "a thing", "B": "é"}), _names, 4),
-        _file(folder, "ids.json", _json(["car 1", "car 2"]), _ids, 2),
-        _file(
+        file_target(folder, "names.json", _json({"A": "a thing", "B": "é"}), _names, 4),
+        file_target(folder, "ids.json", _json(["car 1", "car 2"]), _ids, 2),
+        file_target(
             folder, "knowledge.json", _json({"forbidden": ["A"], "labels": {"x": {"required": ["B"]}}}), _knowledge, 2
         ),
-        *[_inside(folder, world / "fleet", *file, _dataset, _read_dataset) for file in DATASET_FILES],
-        *[_inside(folder, world / "model", *file, _model, quick) for *file, quick in MODEL_FILES],
-        _inside(folder, world / "folds", "folds.json", "json", 3, _model, _read_folds),
-        *[_inside(folder, world / "results", *file, _results, quick) for *file, quick in RESULT_FILES],
-        *[_inside(folder, world / "run", *file, _checkpoint) for file in CHECKPOINT_FILES],
+        *[inside(folder, world / "fleet", *file, use_dataset, _read_dataset) for file in DATASET_FILES],
+        *[inside(folder, world / "model", *file, _model, quick) for *file, quick in MODEL_FILES],
+        inside(folder, world / "folds", "folds.json", "json", 3, _model, _read_folds),
+        *[inside(folder, world / "results", *file, _results, quick) for *file, quick in RESULT_FILES],
+        *[inside(folder, world / "run", *file, _checkpoint) for file in CHECKPOINT_FILES],
+        *fuzz_logs.log_targets(folder),
+        *fuzz_fleet.fleet_targets(folder, world),
     ]
 
 
@@ -98,8 +60,9 @@ NAMES = (
     "names.json", "ids.json", "knowledge.json", "fleet/dataset.json", "fleet/sequences/part-00000.parquet",
     "model/config.json", "model/vocabulary.json", "model/quality.json", "model/training.json",
     "model/model.safetensors", "folds/folds.json", "results/run.json", "results/verdicts/part-00000.parquet",
-    "results/causes/part-00000.parquet",
+    "results/causes/part-00000.parquet", "results/evidence/part-00000.parquet",
     "run/checkpoint-000000002/state.json", "run/checkpoint-000000002/state.safetensors",
+    *fuzz_logs.NAMES, *fuzz_fleet.NAMES,
 )  # fmt: skip
 """Of all targets."""
 
@@ -159,6 +122,14 @@ def _read_causes(folder: Path) -> None:
     read_table(folder, "causes").to_pylist()
 
 
+def _read_evidence(folder: Path) -> None:
+    from oscar_causal.data.sequences import from_table
+    from oscar_causal.discovery.evidence import Whereabouts, collect_results, merge
+
+    data = from_table(pa.Table.from_pylist(RECORDS, schema=_SCHEMA))
+    merge(collect_results(folder, Whereabouts.of(data)))
+
+
 def _read_dataset(folder: Path) -> None:
     from oscar_causal.data.sequences import read_dataset
 
@@ -177,69 +148,11 @@ def _tables(folder: Path) -> list[Target]:
     sink = io.BytesIO()
     pq.write_table(long, sink)
     return [
-        _importer(folder, "table.csv", [csv, quoted], 4),
-        _importer(folder, "table.csv.gz", [gzip.compress(csv, mtime=0)], 2),
-        _importer(folder, "table.jsonl", [lines], 4),
-        _importer(folder, "table.parquet", [sink.getvalue()], 4, kind="parquet"),
+        importer(folder, "table.csv", [csv, quoted], 4),
+        importer(folder, "table.csv.gz", [gzip.compress(csv, mtime=0)], 2),
+        importer(folder, "table.jsonl", [lines], 4),
+        importer(folder, "table.parquet", [sink.getvalue()], 4, kind="parquet"),
     ]
-
-
-def _importer(folder: Path, name: str, seeds: Sequence[bytes], share: int, kind: str = "bytes") -> Target:
-    from oscar_causal.data.importers import ImportOptions, import_tables
-    from oscar_causal.data.importers.long_table import open_table
-
-    place = folder / f"import-{name}"
-    place.mkdir()
-
-    def read(data: bytes) -> None:
-        (place / name).write_bytes(data)
-        try:
-            import_tables([place / name], place / "out", ImportOptions(skip_bad_rows=len(data) % 2 == 0), force=True)
-            _dataset(place / "out")
-        finally:
-            left = [path.name for path in place.iterdir() if path.name not in (name, "out")]
-            shutil.rmtree(place / "out", ignore_errors=True)
-        if left:
-            raise AssertionError(f"left behind: {left}")
-
-    def quick(data: bytes) -> None:
-        (place / name).write_bytes(data)
-        table = open_table(place / name)
-        for _ in table.batches(table.header):
-            pass
-
-    return Target(f"import {name}", seeds, read, share, kind, quick)
-
-
-def _file(folder: Path, name: str, seed: bytes, read: Callable[[Path], Any], share: int) -> Target:
-    path = folder / name
-
-    def read_bytes(data: bytes) -> None:
-        path.write_bytes(data)
-        read(path)
-
-    return Target(name, [seed], read_bytes, share, "json")
-
-
-Read = Callable[[Path], Any]
-
-
-def _inside(  # noqa: PLR0913
-    folder: Path, whole: Path, name: str, kind: str, share: int, read: Read, quick: Read | None = None
-) -> Target:
-    """One file of a folder is damaged, the others are whole."""
-    place = folder / f"{whole.name}-{name.replace('/', '-')}"
-    shutil.copytree(whole, place)
-
-    def read_bytes(data: bytes) -> None:
-        (place / name).write_bytes(data)
-        read(place)
-
-    def quick_bytes(data: bytes) -> None:
-        (place / name).write_bytes(data)
-        (quick or read)(place)
-
-    return Target(f"{whole.name}/{name}", [(whole / name).read_bytes()], read_bytes, share, kind, quick_bytes)
 
 
 def _read_rule(data: bytes) -> None:
@@ -272,17 +185,6 @@ def _ids(path: Path) -> None:
     from oscar_causal.data.select import read_ids
 
     pa.array(read_ids(path), pa.string())
-
-
-def _dataset(path: Path) -> None:
-    from oscar_causal.data.inspect import inspect_dataset
-    from oscar_causal.data.rows import SequenceRows
-    from oscar_causal.data.sequences import read_dataset
-
-    data = read_dataset(path)
-    _ = data.times, data.static(), data.label_times(), [data.channel(name) for name in data.channels]
-    SequenceRows(path).take([0])
-    inspect_dataset(path)
 
 
 def _model(path: Path) -> None:
@@ -331,7 +233,15 @@ def _make_world(folder: Path) -> Path:
     train(data, folder / "folds", config, folds=2)
     _save_checkpoint(folder / "run")
     discover_folder(folder / "model", folder / "fleet", folder / "results")
+    _forget_rows(folder / "results" / "run.json")
     return folder
+
+
+def _forget_rows(run: Path) -> None:
+    """As earlier versions wrote it: with the number of rows at hand, most damaged tables would not be read at all."""
+    told = json.loads(run.read_text())
+    del told["rows"]
+    run.write_text(json.dumps(told))
 
 
 def _save_checkpoint(folder: Path) -> None:
@@ -369,6 +279,7 @@ RESULT_FILES = (
     ("run.json", "json", 4, _read_run),
     ("verdicts/part-00000.parquet", "parquet", 3, _read_verdicts),
     ("causes/part-00000.parquet", "parquet", 3, _read_causes),
+    ("evidence/part-00000.parquet", "parquet", 3, _read_evidence),
 )
 CHECKPOINT_FILES = (
     ("checkpoint-000000002/state.json", "json", 2),

@@ -16,7 +16,7 @@ from oscar_causal.data.schema import WHY_SCHEMA
 from oscar_causal.data.select import Selection, read_ids, select_sequences
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.data.stream import stream_why
-from oscar_causal.data.subjects import subject_hashes
+from oscar_causal.data.subjects import held_out, subject_hashes
 from oscar_causal.errors import DataError, UsageError
 
 COUNT = 60
@@ -84,14 +84,21 @@ def test_ids(fleet: Path) -> None:
 @pytest.mark.parametrize(("fraction", "seed"), [(0.3, 0), (0.3, 1), (0.9, 2), (1.0, 0)])
 def test_fraction_never_cuts_a_subject(fleet: Path, fraction: float, seed: int) -> None:
     ids = chosen(fleet, Selection(fraction=fraction, seed=seed))
-    cars = pa.array([f"car {i}" for i in range(20)])
+    cars = pa.array([f"select:car {i}" for i in range(20)])
     kept = np.flatnonzero(subject_hashes(cars, seed=seed) / 2.0**64 < fraction)
     assert ids == [f"q{i}" for i in range(COUNT) if i % 20 in kept]
 
 
-def test_fraction_takes_about_that_share() -> None:
-    cars = pa.array([f"car {i}" for i in range(20_000)])
-    assert abs(np.mean(subject_hashes(cars, seed=7) / 2.0**64 < 0.3) - 0.3) < 0.015
+@pytest.mark.parametrize("fraction", [0.1, 0.15])
+def test_a_selection_leaves_the_split_of_training_alone(tmp_path: Path, fraction: float) -> None:
+    """About that share is taken, and with the same seed a tenth of it is held out: not all, and not none."""
+    cars = [f"car {i}" for i in range(20_000)]
+    columns = {"sequence_id": cars, "events": [["A"]] * len(cars), "times": [[0.0]] * len(cars)}
+    writer.write_dataset(tmp_path / "fleet", [pa.table(columns)])
+    info = select_sequences(tmp_path / "fleet", tmp_path / "part", Selection(fraction=fraction))
+    assert info["sequences"] / len(cars) == pytest.approx(fraction, abs=0.01)
+    outside = held_out(read_dataset(tmp_path / "part").subject_ids, 0.1, seed=0)
+    assert outside.mean() == pytest.approx(0.1, abs=0.03)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from safetensors.torch import load_file, save_file
 
 import oscar_causal
 from oscar_causal.data.sequences import Dataset
-from oscar_causal.density.checkpoint import load_checkpoint, load_model, save_checkpoint, save_model
+from oscar_causal.density.checkpoint import load_checkpoint, load_model, save_checkpoint, save_model, save_tensors
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.errors import FolderError
@@ -183,7 +184,7 @@ def test_windows_that_are_no_lengths_of_time_are_told(copy: Path, value: float) 
 
 
 def test_a_dataset_is_no_model(fleet_folder: Path) -> None:
-    refused(fleet_folder, "config.json: missing")
+    refused(fleet_folder, "expected a model folder (with config.json or folds.json), found a dataset")
 
 
 def test_other_channels_are_told(model_folder: Path, fleet: Dataset, draw: Callable[..., Dataset]) -> None:
@@ -200,6 +201,16 @@ def test_nothing_but_safetensors_json_and_a_card(model_folder: Path, folds_folde
     assert {path.name for path in model_folder.iterdir()} == expected
     assert {path.name for path in folds_folder.iterdir()} == {"folds.json", "fold-0", "fold-1", "fold-2"}
     assert all({path.name for path in folds_folder.glob(f"fold-{k}/*")} == expected for k in range(3))
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_weights_are_readable_to_whom_the_umask_allows(tmp_path: Path, umask: int) -> None:
+    before = os.umask(umask)
+    try:
+        save_tensors(tmp_path / "a.safetensors", {"a": torch.zeros(2)})
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a.safetensors").stat().st_mode & 0o777 == 0o666 & ~umask
 
 
 def test_the_code_never_pickles() -> None:

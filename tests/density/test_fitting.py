@@ -14,7 +14,9 @@ import pytest
 
 from oscar_causal.data.folders import exclusive
 from oscar_causal.data.sequences import Dataset, from_records, from_table
+from oscar_causal.density import partial
 from oscar_causal.density.fitting import train
+from oscar_causal.density.folds import load_models
 from oscar_causal.density.partial import unfinished
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.errors import UsageError
@@ -39,6 +41,49 @@ def test_what_can_be_gone_on_from_stays(fleet: Dataset, tiny: TrainConfig, tmp_p
         train(fleet, tmp_path / "model", config, on_step=burst)
     assert unfinished(tmp_path / "model")
     assert not (tmp_path / "model").exists()
+
+
+@pytest.mark.parametrize("folds", [None, 2])
+def test_killed_before_the_folder_has_its_name(
+    fleet: Dataset, tiny: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folds: int | None
+) -> None:
+    """All is trained and written; the same call with resume only gives it its name."""
+    steps: list[int] = []
+
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    config = replace(tiny, checkpoint_seconds=0.0)
+    with monkeypatch.context() as patched:
+        patched.setattr(partial, "move_into_place", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            train(fleet, tmp_path / "model", config, folds=folds)
+    assert unfinished(tmp_path / "model")
+    with pytest.raises(UsageError, match="--resume to go on or --force to replace"):
+        train(fleet, tmp_path / "model", config, folds=folds)
+    with pytest.raises(UsageError, match="another setting of seed"):
+        train(fleet, tmp_path / "model", replace(config, seed=9), folds=folds, resume=True)
+    train(fleet, tmp_path / "model", config, folds=folds, resume=True, on_step=lambda step, *_: steps.append(step))
+    assert steps == []
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+    names = {path.name for path in (tmp_path / "model").rglob("*")}
+    assert not [name for name in names if name.startswith("checkpoint") or name in ("lock", "plan.json")]
+    assert load_models(tmp_path / "model").vocabulary.labels
+
+
+def test_force_replaces_an_unfinished_run(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
+    steps: list[int] = []
+
+    def burst(step: int, *_: Any) -> None:
+        if step == 3:
+            raise RuntimeError("burst")
+
+    with pytest.raises(RuntimeError, match="burst"):
+        train(fleet, tmp_path / "model", replace(tiny, checkpoint_seconds=0.0), on_step=burst)
+    other = replace(tiny, seed=4, steps=2)  # another plan: nothing of the old run may be gone on from
+    train(fleet, tmp_path / "model", other, force=True, on_step=lambda step, *_: steps.append(step))
+    assert steps == [1, 2]
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_one_run_at_a_time(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:

@@ -52,6 +52,12 @@ def test_near_alpha_or_delta(q: float | None, effect: float, alone: float | None
     assert near_decision(item, alpha=0.05, delta=0.1) is expected
 
 
+def test_acceptance_by_score_is_near_its_own_threshold() -> None:
+    item = EventEvidence("A", (0,), "cause", 0.5, q_value=0.9, share=0.45, accepted_by="score")
+    assert near_decision(item, alpha=0.05, delta=0.05)
+    assert not near_decision(replace(item, share=0.6), alpha=0.05, delta=0.05)
+
+
 def test_verdicts_near_alpha_are_marked_and_named(workshop: Any) -> None:
     """Over a range of alphas the same event is clearly no cause, nearly one, barely one, clearly one."""
     noise = np.random.default_rng(0).integers(0, 2, (40, 1))
@@ -188,7 +194,8 @@ def test_only_the_first_few_contexts_count_and_nothing_is_minus_infinity() -> No
 
 @pytest.mark.parametrize("estimator", ["intervention", "prefix"])
 def test_contexts_that_tear_a_chain_apart_are_less_plausible(estimator: str) -> None:
-    config = replace(CONFIG, estimator=estimator, prefix=PrefixConfig(context=4, contexts=8, top_k=None, top_p=None))
+    pasts = PrefixConfig(context=4, contexts=8, top_k=None, top_p=None)
+    config = CONFIG if estimator == "intervention" else DiscoveryConfig(estimator=estimator, prefix=pasts)
     ((found,),) = discover(Chain(), one(20), config)
     assert found.observed_logp == pytest.approx(np.log(0.7), rel=1e-6)
     assert found.contexts_logp is not None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from oscar_causal.data.folders import write_json
 from oscar_causal.data.sequences import Dataset, from_records
+from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.evidence import (
     FOLDS,
     GROUPS,
@@ -18,14 +21,15 @@ from oscar_causal.discovery.evidence import (
     FleetEvidence,
     Whereabouts,
     collect,
+    collect_results,
     empty_evidence,
     fixed,
     merge,
     start_windows,
     subject_groups,
 )
-from oscar_causal.discovery.results import EVIDENCE_SCHEMA, VERDICT_SCHEMA
-from oscar_causal.errors import FolderError
+from oscar_causal.discovery.results import EVIDENCE_SCHEMA, VERDICT_SCHEMA, ResultsWriter, read_run
+from oscar_causal.errors import FolderError, UsageError
 
 SEQUENCES = 1000
 
@@ -75,7 +79,7 @@ def rows_of(numbers: Any) -> tuple[pa.Table, pa.Table]:
                         **key,
                         "event": event,
                         "verdict": "cause" if rng.random() < 0.3 else "no effect",
-                        "effect": rng.normal(0, 0.3),
+                        "effect": float(np.clip(rng.normal(0, 0.3), -1, 1)),
                         "se": rng.random() if tested else None,
                         "p_value": rng.random() if tested else None,
                     }
@@ -148,3 +152,53 @@ def test_fixed_point_is_as_fine_as_promised() -> None:
 def test_sequences_that_are_not_in_the_dataset_are_refused(fleet: Dataset) -> None:
     with pytest.raises(FolderError, match="not in the dataset"):
         collect(*rows_of([1002]), Whereabouts.of(fleet))
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value", "words"),
+    [
+        ("evidence", "effect", 1e300, "effect: expected numbers from -1 to 1, got 1e"),
+        ("evidence", "effect", float("nan"), "effect: expected numbers from -1 to 1, got nan"),
+        ("evidence", "se", -0.1, "se: expected numbers from 0 to inf, got -0.1"),
+        ("evidence", "sequence_id", "s 999", "r: 1 rows of evidence are on pairs"),
+        ("evidence", "label", None, "r: 1 rows of evidence are on pairs"),
+        ("evidence", "event", None, "event: expected a name"),
+        ("verdicts", "probability", 1.5, "probability: expected numbers from 0 to 1, got 1.5"),
+        ("verdicts", "label", None, "label: expected a name"),
+    ],
+)
+def test_numbers_and_names_that_cannot_be_are_refused(
+    fleet: Dataset, table: str, column: str, value: Any, words: str
+) -> None:
+    tables = dict(zip(("verdicts", "evidence"), rows_of([0]), strict=True))
+    rows = tables[table].to_pylist()
+    rows[0] |= {"p_value": 0.5, column: value} if table == "evidence" else {column: value}
+    tables[table] = pa.Table.from_pylist(rows, schema=tables[table].schema)
+    with pytest.raises(FolderError, match=words):
+        collect(tables["verdicts"], tables["evidence"], Whereabouts.of(fleet), source="r")
+
+
+@pytest.mark.parametrize("days", [0.0, -3.0, 1e-9, 1e9, float("nan"), float("inf")])
+def test_windows_that_no_calendar_holds_are_refused(fleet: Dataset, days: float) -> None:
+    with pytest.raises(UsageError, match=r"window: expected 0\.01 to 36525 days"):
+        Whereabouts.of(fleet, days)
+
+
+def test_every_part_of_verdicts_has_its_evidence(tmp_path: Path) -> None:
+    data = from_records([{"sequence_id": f"s{k}", "events": ["A"], "times": [0.0], "labels": ["y"]} for k in range(4)])
+    writer = ResultsWriter(tmp_path / "r", {"fingerprint": "x"})
+    for k in range(4):
+        writer.write_shard(
+            k, [Boundary(f"s{k}", "y", True, 0.5, (EventEvidence("A", (0,), "cause", 0.5, p_value=0.0),))]
+        )
+    writer.finish()
+    (whole,) = merge(collect_results(tmp_path / "r", Whereabouts.of(data))).labels["label"].unique().to_pylist()
+    assert whole == "y"
+    (tmp_path / "r" / "verdicts" / "part-00002.parquet").unlink()
+    with pytest.raises(FolderError, match="verdicts: expected 4 rows"):
+        list(collect_results(tmp_path / "r", Whereabouts.of(data)))
+    run = read_run(tmp_path / "r")
+    del run["rows"]
+    write_json(tmp_path / "r" / "run.json", run)  # as older folders are
+    with pytest.raises(FolderError, match=r"part-00002\.parquet in one alone"):
+        list(collect_results(tmp_path / "r", Whereabouts.of(data)))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from oscar_causal.data.rules import parse
@@ -262,6 +264,39 @@ def test_readings_come_back_from_disk_and_leave_the_own_fold_out(tmp_path: Path)
     (tmp_path / "readings.json").write_text('{"fault": {"raising": ["e1 then e2"]}}')
     with pytest.raises(FolderError, match="damaged population"):
         read_prior(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("changes", "columns"),
+    [
+        ({"rule_subjects": 7}, None),
+        ({"rule_subjects": "no base 64"}, None),
+        ({"classical": {"method": "iamb", "features": {}, "positives": {}, "subjects": [1]}}, None),
+        ({}, {"label": ["fault"], "rates": [[0.5] * FOLDS]}),
+        ({}, {"label": ["fault"], "event": ["e0"], "sequences": ["many"], "rates": [[0.5] * FOLDS]}),
+        ({}, {"label": ["fault"], "event": ["e0"], "sequences": [3], "rates": [[2.0] * FOLDS]}),
+        ({}, {"label": ["fault"], "event": ["e0"], "sequences": [3], "rates": [[None] * FOLDS]}),
+    ],
+)
+def test_an_odd_prior_is_told(tmp_path: Path, changes: dict[str, Any], columns: dict[str, Any] | None) -> None:
+    write_prior(tmp_path, fleet(("e0", 4, 3)))
+    info = json.loads((tmp_path / "prior.json").read_text())
+    (tmp_path / "prior.json").write_text(json.dumps(info | changes))
+    if columns is not None:
+        pq.write_table(pa.table(columns), tmp_path / "prior.parquet")
+    with pytest.raises(FolderError, match="damaged population"):
+        read_prior(tmp_path)
+
+
+def test_a_population_of_another_fleet_is_refused(workshop: Any, tmp_path: Path) -> None:
+    known = Classical("iamb", {"other": ("e3",), "third": ()}, {"other": 5}, None)
+    write_prior(tmp_path, fit_prior(empty_evidence(), known))
+    model = workshop.response(40, lambda present: np.where(present[:, [0]], 0.9, 0.1))
+    data = from_records([{"sequence_id": "s", "events": ["e0", "e1"], "times": [0, 1], "labels": ["fault"]}])
+    config = DiscoveryConfig(estimator="fused", fused=FusedConfig(population=str(tmp_path)))
+    words = "expected a population that knows one of the 1 labels.*another fleet \\(2 labels: 'other', 'third'\\)"
+    with pytest.raises(UsageError, match=words):
+        list(discover(model, data, config))
 
 
 def test_discover_with_a_population(workshop: Any, tmp_path: Path) -> None:

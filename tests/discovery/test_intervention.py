@@ -48,6 +48,47 @@ def needs(*columns: int) -> Callable[[np.ndarray], np.ndarray]:
     return lambda present: np.where(present[:, list(columns)].all(1), 0.95, 0.03)[:, None]
 
 
+# --- what is accepted by its score ---
+
+
+class SlopedModel:
+    """A model with slopes that a test makes up: one number for each event type, the same at every share."""
+
+    def __init__(self, inner: Any, slopes: dict[int, float]) -> None:
+        self.inner, self.slopes = inner, slopes
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.inner, name)
+
+    def label_slopes(self, sequence: Any, labels: torch.Tensor, law: torch.Tensor, shares: Any) -> torch.Tensor:
+        values = [self.slopes.get(int(event) - SPECIAL_IDS, 0.0) for event in sequence.event_ids[0]]
+        return torch.tensor(values)[None, :, None].expand(len(shares), -1, len(labels))
+
+
+def doubted(present: np.ndarray) -> np.ndarray:
+    """A label with P = .02 where e2 and e5 are both there, next to nothing without one of them."""
+    return np.where(present[:, [2, 5]].all(1), 0.02, 0.0002)[:, None]
+
+
+def test_causes_of_a_label_that_the_model_doubts_are_accepted_by_their_score(workshop: Any) -> None:
+    model = SlopedModel(workshop.response(40, doubted), {2: 1.0, 5: 0.8, 7: 0.9, 9: 0.35, 11: 0.1})
+    boundary = explain(model, names(30))
+    assert accepted(boundary) == {"e2": "cause", "e5": "cause"}  # e7 has a slope and no effect
+    item = evidence(boundary, "e5")
+    assert (item.accepted_by, item.q_value is not None and item.q_value > 0.05) == ("score", True)
+    assert item.share == pytest.approx(0.8, abs=0.31)  # slopes, and the moves of the forecast
+    assert {part.event for part in boundary.evidence} == {"e2", "e5", "e7", "e9"}  # e11 is not worth a look
+    assert accepted(explain(model, names(30), tested_only=True)) == {}
+
+
+def test_what_a_test_has_shown_says_so(workshop: Any) -> None:
+    boundary = explain(SlopedModel(workshop.response(40, needs(2, 5)), {2: 1.0, 5: 0.6, 7: 0.5}), names(30))
+    assert {e.event: e.accepted_by for e in boundary.evidence} == {"e2": "test", "e5": "test", "e7": None}
+    screened = explain(workshop.response(40, needs(2, 5)), names(30))
+    assert {e.accepted_by for e in screened.evidence if e.accepted} == {"test"}
+    assert {e.share for e in screened.evidence} == {None}
+
+
 # --- what must be found ---
 
 

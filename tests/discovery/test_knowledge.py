@@ -113,20 +113,16 @@ def test_a_measured_inhibitor_stays_one(workshop: Any, data: Dataset) -> None:
     assert [(item.event, item.verdict, item.source) for item in found.causes] == [("e3", "inhibitor", "both")]
 
 
-@pytest.mark.parametrize("config", [CONFIG, PREFIX])
-def test_a_required_event_nothing_was_measured_about_has_no_figures(
-    model: Any, data: Dataset, config: DiscoveryConfig
-) -> None:
-    """Excluded: never replaced. For `prefix` also e0, one of the c first events."""
-    known = Knowledge(excluded=("e5",), required=("e5", "e0"))
-    items = {item.event: item for item in explain(model, data, config, known)["x"].causes}
-    assert items["e5"].positions == (5, 9)
-    assert (items["e5"].verdict, items["e5"].source) == ("cause", "background knowledge")
-    assert math.isnan(items["e5"].effect)
-    assert items["e5"].p_value is None
-    assert math.isnan(items["e0"].effect) == (config is PREFIX)
-    asked = np.concatenate(model.asked)
-    assert (asked[:, 5] == model.vocabulary.event_ids["e5"]).all()
+def test_a_required_event_nothing_was_measured_about_has_no_figures(model: Any, data: Dataset) -> None:
+    """For `prefix` e0, one of the c first events; e5 comes later."""
+    found = explain(model, data, PREFIX, Knowledge(required=("e5", "e0")))["x"]
+    items = {item.event: item for item in found.causes}
+    assert items["e0"].positions == (0,)
+    assert (items["e0"].verdict, items["e0"].source) == ("cause", "background knowledge")
+    assert math.isnan(items["e0"].effect)
+    assert items["e0"].p_value is None
+    assert not math.isnan(items["e5"].effect)
+    assert "e0: required by background knowledge; evidence: none" in found.flags
 
 
 def test_prefix_obeys_too(model: Any, data: Dataset) -> None:
@@ -178,6 +174,15 @@ def test_forbidden_and_required_at_once_is_refused() -> None:
         Knowledge(forbidden=("a",), labels={"x": LabelKnowledge(required=("a",))})
     with pytest.raises(UsageError, match="label 'x'"):
         Knowledge(required=("a",), labels={"x": LabelKnowledge(forbidden=("a",))})
+
+
+def test_excluded_and_required_at_once_is_refused() -> None:
+    with pytest.raises(UsageError, match="'a' is both excluded and required"):
+        Knowledge(excluded=("a",), required=("a",))
+    with pytest.raises(UsageError, match="'a' is both excluded and required for label 'x'"):
+        Knowledge(excluded=("a",), labels={"x": LabelKnowledge(required=("a",))})
+    with pytest.raises(UsageError, match="'a' is both excluded and required"):
+        DiscoveryConfig(excluded=("a",), knowledge=Knowledge(required=("a",)))
 
 
 def test_a_file_comes_back_as_it_was_meant(tmp_path: Path) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,18 +15,21 @@ import pyarrow as pa
 import pytest
 import torch
 
+import oscar_causal
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.density.folds import load_models
-from oscar_causal.discovery import local, results
+from oscar_causal.discovery import local, results, survey
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.knowledge import Knowledge
 from oscar_causal.discovery.local import Job, ShardExplainer, discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.ranks import Ranks
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import UsageError
 
 CONFIG = DiscoveryConfig(intervention=InterventionConfig(contexts=48))
 FEW = np.array([5, 6, 20, 25])
+TORCH = torch.__version__
 TABLES = ("verdicts", "evidence", "causes")
 
 
@@ -139,6 +144,73 @@ def test_a_resumed_run_keeps_its_piece_size(toy: Any, tmp_path: Path, monkeypatc
     assert run["tokens_per_pass"] == begun is not None
 
 
+def test_a_run_of_other_libraries_is_not_gone_on_with(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, on_progress=stop)
+    marker = tmp_path / "r.partial" / "run.json"
+    run = json.loads(marker.read_text())
+    assert run["versions"] == {"oscar": oscar_causal.__version__, "torch": TORCH, "numpy": np.__version__}
+    marker.write_text(json.dumps({**run, "versions": {**run["versions"], "torch": "1.0"}}))
+    with pytest.raises(UsageError, match=re.escape(f"--resume: that run began with torch 1.0 and this is {TORCH}")):
+        discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, resume=True)
+
+
+def test_a_run_says_whether_its_model_was_calibrated(toy: Any, whole: Path, tmp_path: Path) -> None:
+    assert read_run(whole)["calibrated"] is False
+    shutil.copytree(toy.model, tmp_path / "model")
+    quality = json.loads((tmp_path / "model" / "quality.json").read_text())
+    quality["calibration"] = {"slope": [1.0, 1.0], "shift": [0.0, 0.0]}
+    (tmp_path / "model" / "quality.json").write_text(json.dumps(quality))
+    run = discover_folder(tmp_path / "model", toy.fleet, tmp_path / "r", CONFIG, indices=np.array([0]))
+    assert run["calibrated"] is True
+
+
+def test_the_plan_of_the_first_process_holds_for_those_that_join(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second process with all memory free takes the small pieces that the first one has planned."""
+    monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
+
+    def stop(*_: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, memory=0.0008, on_progress=stop)
+    begun = json.loads((tmp_path / "r.partial" / "run.json").read_text())["tokens_per_pass"]
+    monkeypatch.setattr(local, "join_ranks", lambda: SecondOfTwo(1, 2))
+    jobs: list[Job] = []
+    monkeypatch.setattr(local, "_explain_shards", lambda engine, job, *_: jobs.append(job) or [])
+    discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG)
+    assert [job.tokens_per_pass for job in jobs] == [begun] != [None]
+
+
+class SecondOfTwo(Ranks):
+    """Without a first process to wait for; two real ones are in tests/faults."""
+
+    def _told(self, stop: bool) -> bool:
+        return stop
+
+    def wait(self) -> None:
+        return
+
+
+@pytest.mark.parametrize("memory", [None, 0.001])
+def test_processes_of_torchrun_share_what_is_free_and_a_cap_is_for_each(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float | None
+) -> None:
+    monkeypatch.setattr(survey, "free_bytes", lambda device: 2**30)
+    monkeypatch.setattr(local, "join_ranks", lambda: Ranks(0, 1, 0, local_world=4))
+    run = discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, memory=memory, indices=np.array([0]))
+    assert run["memory"]["cap_gib"] == pytest.approx(0.7 / 4 if memory is None else memory)
+
+
 def test_a_device_short_of_memory_gets_smaller_pieces_and_a_flag(toy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = load_models(toy.model).models[0], read_dataset(toy.fleet)
     (plain,) = discover(model, data, CONFIG, indices=[5])
@@ -218,17 +290,19 @@ def test_borrowed_laws_come_from_the_whole_dataset(toy: Any, tmp_path: Path) -> 
 
 
 def test_a_required_event_without_figures_is_null_in_the_tables(toy: Any, tmp_path: Path) -> None:
-    data = read_dataset(toy.fleet)
-    event = next(name for name in data.events_of(5) if int(name[1:]) < 20)
-    config = replace(CONFIG, knowledge=Knowledge(excluded=(event,), required=(event,)))
+    """More events are required than are looked at closely: those left out have no figures."""
+    events = {name for name in read_dataset(toy.fleet).events_of(5) if int(name[1:]) < 20}
+    assert len(events) > CONFIG.intervention.finalist_count
+    config = replace(CONFIG, knowledge=Knowledge(required=tuple(events)))
     discover_folder(toy.model, toy.fleet, tmp_path / "r", config, indices=np.array([5]))
-    rows = [row for row in read_table(tmp_path / "r", "causes").to_pylist() if row["event"] == event]
-    assert rows
-    assert {(row["source"], row["verdict"], row["indicator"]) for row in rows} == {
-        ("background knowledge", "cause", None)
-    }
-    tested = [row for row in read_table(tmp_path / "r", "evidence").to_pylist() if row["event"] == event]
-    assert {row["effect"] for row in tested} == {None}
+    rows = read_table(tmp_path / "r", "causes").to_pylist()
+    assert {row["event"] for row in rows} == events
+    silent = [row for row in rows if row["indicator"] is None]
+    assert silent
+    assert {(row["source"], row["verdict"]) for row in silent} == {("background knowledge", "cause")}
+    names = {(row["label"], row["event"]) for row in silent}
+    tested = read_table(tmp_path / "r", "evidence").to_pylist()
+    assert {row["effect"] for row in tested if (row["label"], row["event"]) in names} == {None}
 
 
 # --- what is refused ---

@@ -205,7 +205,7 @@ def test_unknown_events_and_cut_sequences_are_flagged_and_positions_are_the_data
     events = ["e7", "e1", "who?", "e2", "e0", "who?", "e0", "e3"]
     data = from_records([{"sequence_id": "a", "events": events, "times": list(range(8)), "labels": ["fault"]}])
     ((boundary,),) = discover(model, data)
-    assert set(boundary.flags) == {"1 unknown events", "oldest events cut off"}
+    assert set(boundary.flags) == {"1 unknown events: who?", "oldest events cut off"}
     positions = {item.event: item.positions for item in boundary.evidence}
     assert {event: positions[event] for event in ("e0", "e2", "e3")} == {"e0": (4, 6), "e2": (3,), "e3": (7,)}
     assert "e7" not in positions
@@ -259,3 +259,12 @@ def test_settings_are_checked_and_recorded() -> None:
         assert recorded["estimator"] == name
         assert set(CONFIGS) & set(recorded) == {name}  # settings of the estimator not used decide nothing
         assert fingerprint(recorded) != fingerprint(replace(config, seed=5).to_json())
+
+
+def test_settings_that_an_estimator_would_not_look_at_are_refused() -> None:
+    with pytest.raises(UsageError, match="prefix: its settings mean nothing to the estimator intervention"):
+        DiscoveryConfig(prefix=PrefixConfig(max_lag=60.0))
+    with pytest.raises(UsageError, match="intervention: its settings mean nothing to the estimator prefix"):
+        DiscoveryConfig(estimator="prefix", intervention=InterventionConfig(alpha=0.01))
+    with pytest.raises(UsageError, match="prefix: its settings mean nothing to the estimator statistics:mean"):
+        DiscoveryConfig(estimator="statistics:mean", prefix=PrefixConfig(context=3))

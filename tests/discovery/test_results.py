@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -153,6 +154,20 @@ def test_an_unfinished_run_is_not_touched_without_resume(tmp_path: Path) -> None
     assert (tmp_path / "r.partial" / "verdicts").exists()
 
 
+def test_force_replaces_an_unfinished_run(tmp_path: Path) -> None:
+    writer = ResultsWriter(tmp_path / "r", RUN)
+    for k in range(3):
+        writer.write_shard(k, shard(k))
+    writer.discard()
+    other = {**RUN, "fingerprint": fingerprint({"seed": 1})}
+    again = ResultsWriter(tmp_path / "r", other, force=True)
+    assert not again.done(0)
+    again.write_shard(0, shard(7))
+    again.finish(seconds=1.0)
+    assert read_run(tmp_path / "r")["fingerprint"] == other["fingerprint"]
+    assert set(read_table(tmp_path / "r", "verdicts")["sequence_id"].to_pylist()) == {"s7", "t7"}
+
+
 def test_another_fingerprint_is_refused(tmp_path: Path) -> None:
     writer = ResultsWriter(tmp_path / "r", RUN)
     writer.write_shard(0, shard(0))
@@ -216,6 +231,44 @@ def test_what_is_no_results_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r" / "run.json").write_text(json.dumps({"kind": "dataset", "format_version": 1}))
     with pytest.raises(FolderError, match="results"):
         read_run(tmp_path / "r")
+
+
+@pytest.mark.parametrize("name", ["verdicts", "evidence", "causes"])
+def test_a_lost_or_foreign_part_is_told(tmp_path: Path, name: str) -> None:
+    write(tmp_path / "r", 3)
+    assert read_run(tmp_path / "r")["rows"] == {"verdicts": 6, "evidence": 12, "causes": 6}
+    part = tmp_path / "r" / name / "part-00001.parquet"
+    whole = pq.read_table(part)
+    part.unlink()
+    rows = read_run(tmp_path / "r")["rows"][name]
+    with pytest.raises(FolderError, match=f"{name}: expected {rows} rows as run.json says, found {rows * 2 // 3}"):
+        read_table(tmp_path / "r", name)
+    pq.write_table(pa.concat_tables([whole, whole]), part)  # of another run
+    with pytest.raises(FolderError, match=f"expected {rows} rows"):
+        read_table(tmp_path / "r", name)
+    pq.write_table(pa.table({"x": range(len(whole))}), part)
+    with pytest.raises(FolderError, match="part-00001.* no 'sequence_id'"):
+        read_table(tmp_path / "r", name)
+    pq.write_table(whole.set_column(1, "label", pa.array([7] * len(whole))), part)
+    with pytest.raises(FolderError, match="part-00001.*'label' as string, got int64"):
+        read_table(tmp_path / "r", name)
+    pq.write_table(whole.append_column("label", whole["label"]), part)
+    with pytest.raises(FolderError, match="part-00001.*damaged"):
+        read_table(tmp_path / "r", name)
+
+
+def test_folders_that_tell_no_rows_are_read_as_before(tmp_path: Path) -> None:
+    write(tmp_path / "r", 2)
+    run = read_run(tmp_path / "r")
+    for told in (run["rows"] | {"causes": "4"}, [], 7, {}):
+        (tmp_path / "r" / "run.json").write_text(json.dumps({**run, "rows": told}))
+        with pytest.raises(FolderError, match="rows as run.json says"):
+            read_table(tmp_path / "r", "causes")
+    del run["rows"]
+    (tmp_path / "r" / "run.json").write_text(json.dumps(run))
+    part = tmp_path / "r" / "verdicts" / "part-00000.parquet"
+    pq.write_table(pq.read_table(part).drop_columns("ranked_by"), part)
+    assert read_table(tmp_path / "r", "verdicts").num_rows == 4
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:

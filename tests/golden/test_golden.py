@@ -25,6 +25,7 @@ from oscar_causal.discovery.prior_files import read_prior
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.graph import population_folder
 from oscar_causal.graph.boundary_graph import read_boundaries
+from oscar_causal.graph.statistics import read_statistics
 from oscar_causal.score.scoring import score_results
 
 HERE = Path(__file__).parent
@@ -146,7 +147,7 @@ def test_a_population_still_reads() -> None:
     recorded = read_table(HERE / "results-1", "verdicts")["label"].to_pylist()
     assert {label: row["sequences"] for label, row in labels.items()} == {y: recorded.count(y) for y in set(recorded)}
     assert labels[CAFE]["causes"] == ["P0A1F"]
-    sums = population_folder.read_statistics(folder)
+    sums = read_statistics(folder)
     assert sum(sums.labels["sequences"].to_pylist()) == len(recorded)
     rates = read_prior(folder).rates
     assert np.isfinite(rates).all()

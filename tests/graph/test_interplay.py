@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 from oscar_causal.data.sequences import Dataset, from_records
 from oscar_causal.errors import UsageError
-from oscar_causal.graph.interplay import Interplay, InterplayConfig, label_graph, label_interplay
+from oscar_causal.graph.interplay import Interplay, InterplayConfig, _Study, label_graph, label_interplay
+from oscar_causal.graph.rules.mining import Mined
 
 RULES = {
     "left": "S & A",
@@ -132,3 +134,24 @@ def test_graph_has_an_edge_for_each_dependence(rows: dict[frozenset[str], Interp
 def test_config_is_checked() -> None:
     with pytest.raises(UsageError, match="alpha: expected between 0 and 1, got 2"):
         InterplayConfig(alpha=2)
+
+
+def test_the_pairs_looked_at_are_those_of_a_plain_loop() -> None:
+    """Together or expected together often enough, or with a shared cause; over fleets with rare and frequent labels."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        rates = rng.choice([0.02, 0.1, 0.3, 0.6], 14)
+        labels = [[f"y{k}" for k in range(14) if rng.random() < rates[k]] for _ in range(80)]
+        data = from_records(
+            {"sequence_id": f"s{n}", "events": ["A"], "times": [0.0], "labels": part} for n, part in enumerate(labels)
+        )
+        boundaries = {f"y{k}": [f"e{e}" for e in rng.integers(0, 12, 2)] for k in range(14)}
+        study = _Study(None, Mined(data), boundaries, {}, InterplayConfig(least_together=4))
+        wanted = []
+        for a, b in combinations(study.labels, 2):
+            both = sum(a in part and b in part for part in labels)
+            expected = sum(a in part for part in labels) * sum(b in part for part in labels) / 80
+            if max(both, expected) >= 4 or set(boundaries[a]) & set(boundaries[b]):
+                wanted.append((a, b))
+        assert study.pairs() == wanted
+        assert 10 < len(wanted) < 91

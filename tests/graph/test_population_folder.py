@@ -5,9 +5,11 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from oscar_causal.data.folders import read_json
@@ -33,9 +35,9 @@ from oscar_causal.graph.population_folder import (
     label_table,
     read_info,
     read_part,
-    read_statistics,
     write_population,
 )
+from oscar_causal.graph.statistics import read_statistics
 
 
 def shard(seed: int) -> FleetEvidence:
@@ -149,10 +151,58 @@ def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
         read_info(tmp_path / "p")
 
 
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"inputs": "run"}, "inputs to be a list of texts, got 'run'"),
+        ({"inputs": [["run"]]}, "inputs to be a list of texts"),
+        ({"counted": 7}, "counted to be a list of texts, got 7"),
+        ({"settings": []}, r"settings to be an object, got \[\]"),
+    ],
+)
+def test_odd_words_in_population_json_are_told(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    write_population(tmp_path / "p", population(shard(0)))
+    info = read_json(tmp_path / "p" / "population.json")
+    (tmp_path / "p" / "population.json").write_text(json.dumps({**info, **changes}))
+    with pytest.raises(FolderError, match=f"population.json: expected {words}"):
+        assemble([], populations=[tmp_path / "p"])
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "words"),
+    [
+        ("pairs", lambda table: table.drop_columns("effect"), "expected the columns label, event"),
+        ("pairs", lambda table: pa.table({"x": [1]}), "found 'x int64'"),
+        ("pairs", lambda table: changed(table, "group", 64), "'group': expected 0 to 63, got 64"),
+        ("pairs", lambda table: changed(table, "tested", -1), "'tested': expected 0 or more, got -1"),
+        ("pairs", lambda table: changed(table, "label", None), "'label': expected a value in every row"),
+        ("cells", lambda table: changed(table, "cell", 46 * CELLS), "'cell': expected 0 to"),
+        ("labels", lambda table: changed(table, "sequences", "many"), "expected the columns"),
+        ("patterns", lambda table: changed(table, "pattern", "zz"), "'pattern': expected hexadecimal"),
+    ],
+)
+def test_odd_statistics_are_told(tmp_path: Path, name: str, change: Any, words: str) -> None:
+    write_population(tmp_path / "p", population(merge([shard(0), patterns("x", 3)])))
+    path = tmp_path / "p" / "statistics" / f"{name}.parquet"
+    pq.write_table(change(pq.read_table(path)), path)
+    with pytest.raises(FolderError, match=rf"{name}\.parquet: .*{words}"):
+        assemble([], populations=[tmp_path / "p"])
+
+
+def changed(table: pa.Table, column: str, value: Any) -> pa.Table:
+    """The table with another value in the first row."""
+    values = [value, *table[column].to_pylist()[1:]]
+    column_type = None if isinstance(value, str) and column == "sequences" else table[column].type
+    values = [str(item) for item in values] if column_type is None else values
+    return table.set_column(table.schema.get_field_index(column), column, pa.array(values, column_type))
+
+
 def test_settings_that_cannot_be_are_refused() -> None:
     with pytest.raises(UsageError, match="window"):
         AssemblyConfig(window_days=0)
     with pytest.raises(UsageError, match="looks"):
         AssemblyConfig(looks_per_label=-1)
+    with pytest.raises(UsageError, match="seed: expected 0 or more, got -1"):
+        AssemblyConfig(seed=-1)
     with pytest.raises(UsageError, match="at least one"):
         assemble([], AssemblyConfig())

@@ -81,5 +81,5 @@ def test_one_window_or_no_start_says_nothing() -> None:
     assert len(rule_drift({"steady": "A"}, fleet(50), 10_000.0)) == 0
     bare = from_records([{"sequence_id": "1", "events": ["A"], "times": [0], "labels": ["steady"]}])
     assert len(rule_drift({"steady": "A"}, bare, WINDOW)) == 0
-    with pytest.raises(UsageError, match="expected days above 0"):
+    with pytest.raises(UsageError, match="expected 0.01 to 36525 days"):
         rule_drift({"steady": "A"}, bare, 0.0)

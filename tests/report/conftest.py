@@ -1,14 +1,16 @@
-"""A small fleet with nasty names, a model trained for two steps, and results written by hand."""
+"""A small fleet with nasty names, a model trained for two steps, results and a population by hand, a browser."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -20,7 +22,15 @@ from oscar_causal.density.fitting import train
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.results import ResultsWriter
+from oscar_causal.graph.drift import DRIFT_SCHEMA
+from oscar_causal.graph.interplay import Interplay
+from oscar_causal.graph.population import BOUNDARY_SCHEMA
+from oscar_causal.graph.rule_drift import RULE_DRIFT_SCHEMA
+from oscar_causal.graph.rules.expert import Comparison
+from oscar_causal.graph.rules.proposal import Fidelity, RuleProposal, Share
+from oscar_causal.graph.rules.twins import Twin
 
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 LABELS = ("engine", "<b>brakes</b>", "\u202eright to left")
 
 
@@ -167,3 +177,100 @@ def moved(place: Path, tmp_path: Path) -> Path:
 def write() -> Callable[..., None]:
     """Write a results folder."""
     return write_results
+
+
+PROPOSALS = (
+    RuleProposal(
+        label="engine", status="proposed", rule='A & "<b>x</b>"', confidence=0.95, positives=40, method="truth table",
+        fidelity=Fidelity(Share(9, 10), Share(8, 10), Share(0, 0), Share(7, 7)),
+        rule_without_label=("car 3", "gone"), label_without_rule=(),
+    ),
+    RuleProposal(
+        label="<b>brakes</b>", status="not identifiable from this data", rule="A | C", confidence=0.1, positives=12,
+        method="patterns", reasons=("no sequence lacks A alone", Twin("A", "<i>B</i>", 3, 2).sentence()),
+        twins=(Twin("A", "<i>B</i>", 3, 2),),
+    ),
+    RuleProposal("\u202eright to left", "too few positives", None, 0.0, 3, "none", ("3 sequences with the label",)),
+)  # fmt: skip
+PAIRS = (
+    Interplay("engine", "<b>brakes</b>", 9, ("A",), 0.5, 0.0001, 0.3, 0.002, 0.4, 0.6, "still dependent"),
+    Interplay("engine", "\u202eright to left", 4, (), 0.2, 0.01, 0.0, 1.0, None, None, "explained by their boundaries"),
+    Interplay("<b>brakes</b>", "\u202eright to left", 4, ("A",), 0.01, 0.5, 0.0, 1.0, 0.1, 0.0, "independent"),
+)
+
+
+@pytest.fixture(scope="session")
+def population(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A population folder of all kinds of answers, with nasty names."""
+    folder = tmp_path_factory.mktemp("population") / "p"
+    folder.mkdir()
+    settings = {"boundaries": {"alpha": 0.05, "delta": 0.05}, "window_days": 30}
+    write_json(folder / "population.json", {"kind": "population", "format_version": 1, "settings": settings})
+    write_json(folder / "proposals.json", {item.label: item.to_json() for item in PROPOSALS})
+    write_json(folder / "interplay.json", {"pairs": [item.to_json() for item in PAIRS]})
+    compared = Comparison(
+        "engine", "A", "A & B", "looser", ("<i>B</i>",), (), 5, 4, 0, 0, 3, ("car 5",), (), sequences=40
+    )
+    told = {"status": "proposed", "sentence": compared.sentence(), "from": None, "to": "2024-02-01T00:00:00+00:00"}
+    write_json(
+        folder / "expert.json", {"file": "<u>book</u>.json", "rules": {"engine": {**compared.to_json(), **told}}}
+    )
+    edges = [
+        {"label": "engine", "event": "A", "verdict": "cause", "effect": 0.4, "effect_sd": 0.1, "ci_low": 0.3,
+         "ci_high": 0.5, "q_value": 0.001, "tested": 30, "accepted_share": 0.5, "world_p_value": 0.002},
+        {"label": "engine", "event": "<i>B</i>", "verdict": "inhibitor", "effect": -0.2, "tested": 20,
+         "inhibitor_share": 0.25, "world_p_value": 0.6},
+        {"label": "engine", "event": "C", "verdict": "undecided", "effect": 0.01, "tested": 5},
+    ]  # fmt: skip
+    _write_table(folder, "boundaries", edges, BOUNDARY_SCHEMA)
+    windows = [{"from": datetime(2024, m, 1, tzinfo=UTC), "to": datetime(2024, m + 1, 1, tzinfo=UTC)} for m in (1, 2)]
+    effects = [
+        {"label": "engine", "event": event, **window, "tested": 9, "effect": 0.4 - 0.3 * k * moved,
+         "effect_elsewhere": 0.1 + 0.3 * k, "q_value": 0.01, "changed": bool(k and moved)}
+        for event, moved in (("A", 1), ("C", 0)) for k, window in enumerate(windows)
+    ]  # fmt: skip
+    _write_table(folder, "drift", effects[::-1], DRIFT_SCHEMA)
+    fits = [
+        {"label": "engine", "rule": "A", **window, "positives": 20, "precision": 0.9 - 0.5 * k, "recall": 1.0,
+         "precision_elsewhere": None, "recall_elsewhere": 1.0, "q_value": 0.02, "changed": bool(k),
+         "rule_here": "A & C" if k else None, "relation": "stricter" if k else None}
+        for k, window in enumerate(windows)
+    ]  # fmt: skip
+    _write_table(folder, "rule_drift", fits, RULE_DRIFT_SCHEMA)
+    return folder
+
+
+def _write_table(folder: Path, name: str, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), folder / f"{name}.parquet")
+
+
+class Visit:
+    """An open page, with everything it asked for and complained about."""
+
+    def __init__(self, browser: Any, file: Path, **options: Any) -> None:
+        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        self.page = self.context.new_page()
+        self.asked: list[str] = []
+        self.complaints: list[str] = []
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.on("console", lambda message: self.complaints.append(message.text))
+        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.complaints.append("a dialog"), dialog.dismiss()))
+        self.url = file.as_uri()
+
+    def go(self, fragment: str = "") -> Any:
+        self.page.goto(self.url + fragment)
+        self.page.wait_for_selector("main h2", state="attached", timeout=10_000)
+        return self.page
+
+
+@pytest.fixture(scope="module")
+def open_page() -> Iterator[Callable[..., Visit]]:
+    """Visit a file in Chromium, which is closed with the module: its event loop must not meet other tests'."""
+    from playwright.sync_api import sync_playwright
+
+    assert CHROMIUM is not None, "OSCAR_REQUIRE_BROWSER=1: expected chromium on the path, found none"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield lambda file, **options: Visit(browser, file, **options)
+        browser.close()

@@ -27,38 +27,6 @@ pytestmark = [
 HOSTILE_ID = '</script><img src=x onerror="alert(1)">'
 
 
-class Visit:
-    """An open page, with everything it asked for and complained about."""
-
-    def __init__(self, browser: Any, file: Path, **options: Any) -> None:
-        self.context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
-        self.page = self.context.new_page()
-        self.asked: list[str] = []
-        self.complaints: list[str] = []
-        self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.on("console", lambda message: self.complaints.append(message.text))
-        self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.complaints.append("a dialog"), dialog.dismiss()))
-        self.url = file.as_uri()
-
-    def go(self, fragment: str = "") -> Any:
-        self.page.goto(self.url + fragment)
-        self.page.wait_for_selector("main h2", state="attached", timeout=10_000)
-        return self.page
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Closed with the module: its event loop must not meet other tests'."""
-    from playwright.sync_api import sync_playwright
-
-    assert CHROMIUM is not None, "OSCAR_REQUIRE_BROWSER=1: expected chromium on the path, found none"
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
 @pytest.fixture(scope="module")
 def file(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("page") / "page.html"
@@ -67,16 +35,16 @@ def file(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def visit(browser: Any, file: Path) -> Iterator[Visit]:
+def visit(open_page: Any, file: Path) -> Iterator[Any]:
     """A page that must have stayed silent and offline to the end."""
-    visit = Visit(browser, file)
+    visit = open_page(file)
     yield visit
     assert visit.complaints == []
     assert set(visit.asked) == {visit.url}
     visit.context.close()
 
 
-def test_every_view_opens(visit: Visit, found: list[Boundary]) -> None:
+def test_every_view_opens(visit: Any, found: list[Boundary]) -> None:
     page = visit.go()
     assert page.locator(".rows button").count() == 30
     for view, title in (("labels", "Labels"), ("fleet", "Fleet graph"), ("about", "About this page")):
@@ -88,7 +56,7 @@ def test_every_view_opens(visit: Visit, found: list[Boundary]) -> None:
     page.locator("main h2", has_text="Fleet graph").wait_for()
 
 
-def test_hostile_names_are_text(visit: Visit, found: list[Boundary]) -> None:
+def test_hostile_names_are_text(visit: Any, found: list[Boundary]) -> None:
     page = visit.go()
     assert page.locator("main h2").inner_text() == HOSTILE_ID
     for view in ("sequences", "labels", "fleet", "about"):
@@ -102,7 +70,7 @@ def test_hostile_names_are_text(visit: Visit, found: list[Boundary]) -> None:
     assert "\u202e" not in texts
 
 
-def test_numbers_on_the_page_are_those_of_the_results(visit: Visit, found: list[Boundary]) -> None:
+def test_numbers_on_the_page_are_those_of_the_results(visit: Any, found: list[Boundary]) -> None:
     item = next(b for b in found if b.sequence_id == "car 3" and b.label == "engine")
     page = visit.go("#/sequences/car%203")
     rows = page.locator(".explanation table tbody tr")
@@ -119,7 +87,7 @@ def test_numbers_on_the_page_are_those_of_the_results(visit: Visit, found: list[
     assert dashed.first.evaluate(style) != "none"
 
 
-def test_graph_has_an_edge_for_every_accepted_event(visit: Visit, found: list[Boundary]) -> None:
+def test_graph_has_an_edge_for_every_accepted_event(visit: Any, found: list[Boundary]) -> None:
     items = [b for b in found if b.sequence_id == "car 2"]
     page = visit.go("#/sequences/car%202")
     page.wait_for_selector(".graph .edge")
@@ -133,7 +101,7 @@ def test_graph_has_an_edge_for_every_accepted_event(visit: Visit, found: list[Bo
     assert page.locator(".chip[aria-pressed=true]").count() == 1
 
 
-def test_search_finds_ids_labels_and_events(visit: Visit, found: list[Boundary]) -> None:
+def test_search_finds_ids_labels_and_events(visit: Any, found: list[Boundary]) -> None:
     page = visit.go()
     for text, hits in (
         ("car 1", {b.sequence_id for b in found if "car 1" in b.sequence_id}),
@@ -147,7 +115,7 @@ def test_search_finds_ids_labels_and_events(visit: Visit, found: list[Boundary])
         assert page.locator("#found").inner_text().startswith(f"{len(hits)} of 30")
 
 
-def test_all_by_keyboard(visit: Visit, found: list[Boundary]) -> None:
+def test_all_by_keyboard(visit: Any, found: list[Boundary]) -> None:
     page = visit.go()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
@@ -171,7 +139,7 @@ def test_all_by_keyboard(visit: Visit, found: list[Boundary]) -> None:
     assert slider.get_attribute("aria-valuetext") == "no event chosen"
 
 
-def test_tables_sort(visit: Visit) -> None:
+def test_tables_sort(visit: Any) -> None:
     page = visit.go("#/labels")
     head = page.locator("th", has_text="Label").first
     head.locator("button").click()
@@ -181,7 +149,7 @@ def test_tables_sort(visit: Visit) -> None:
     assert names == sorted(names)
 
 
-def test_the_timeline_names_without_overlap(visit: Visit, found: list[Boundary]) -> None:
+def test_the_timeline_names_without_overlap(visit: Any, found: list[Boundary]) -> None:
     """Twelve accepted types at many places of 150 events: some are named, no name stands on another."""
     page = visit.go("#/sequences/car%201")
     page.wait_for_selector(".timeline .pin")
@@ -193,7 +161,7 @@ def test_the_timeline_names_without_overlap(visit: Visit, found: list[Boundary])
             assert apart or abs(one["y"] - two["y"]) >= 15
 
 
-def test_fleet_filters(visit: Visit, found: list[Boundary]) -> None:
+def test_fleet_filters(visit: Any, found: list[Boundary]) -> None:
     page = visit.go("#/fleet")
     page.wait_for_selector(".graph .edge")
     assert page.locator(".graph .edge").count() == 30
@@ -211,10 +179,10 @@ def test_fleet_filters(visit: Visit, found: list[Boundary]) -> None:
     expect(page.locator(".graph .edge.cause")).to_have_count(0)
 
 
-def test_dark_follows_the_system_and_the_button(browser: Any, file: Path) -> None:
+def test_dark_follows_the_system_and_the_button(open_page: Any, file: Path) -> None:
     grounds = {}
     for scheme in ("light", "dark"):
-        visit = Visit(browser, file, color_scheme=scheme)
+        visit = open_page(file, color_scheme=scheme)
         page = visit.go()
         ground = "() => getComputedStyle(document.body).backgroundColor"
         grounds[scheme] = page.evaluate(ground)
@@ -225,16 +193,16 @@ def test_dark_follows_the_system_and_the_button(browser: Any, file: Path) -> Non
 
 
 @pytest.mark.parametrize("width", [320, 390, 768, 1280])
-def test_nothing_sticks_out_sideways(browser: Any, file: Path, width: int) -> None:
-    visit = Visit(browser, file, viewport={"width": width, "height": 844})
+def test_nothing_sticks_out_sideways(open_page: Any, file: Path, width: int) -> None:
+    visit = open_page(file, viewport={"width": width, "height": 844})
     for fragment in ("", "#/sequences/car%201", "#/labels", "#/fleet", "#/about"):
         page = visit.go(fragment)
         assert page.evaluate("document.documentElement.scrollWidth") <= width, fragment
     visit.context.close()
 
 
-def test_on_a_phone_list_and_detail_take_turns(browser: Any, file: Path) -> None:
-    visit = Visit(browser, file, viewport={"width": 390, "height": 844})
+def test_on_a_phone_list_and_detail_take_turns(open_page: Any, file: Path) -> None:
+    visit = open_page(file, viewport={"width": 390, "height": 844})
     page = visit.go()
     assert page.locator(".list").is_visible()
     assert not page.locator(".detail").is_visible()
@@ -246,9 +214,9 @@ def test_on_a_phone_list_and_detail_take_turns(browser: Any, file: Path) -> None
     visit.context.close()
 
 
-def test_without_dataset_and_model_the_page_says_so(browser: Any, moved: Path, tmp_path: Path) -> None:
+def test_without_dataset_and_model_the_page_says_so(open_page: Any, moved: Path, tmp_path: Path) -> None:
     write_page(page_data(open_sources(moved)), tmp_path / "bare.html")
-    visit = Visit(browser, tmp_path / "bare.html")
+    visit = open_page(tmp_path / "bare.html")
     page = visit.go()
     assert "No timeline and no curves" in page.locator("main").inner_text()
     page.click(".missing")
@@ -257,13 +225,13 @@ def test_without_dataset_and_model_the_page_says_so(browser: Any, moved: Path, t
     visit.context.close()
 
 
-def test_an_injected_script_would_not_run(browser: Any, file: Path, tmp_path: Path) -> None:
+def test_an_injected_script_would_not_run(open_page: Any, file: Path, tmp_path: Path) -> None:
     """The policy is what stops it: the same line runs once the policy is gone."""
     text = file.read_text(encoding="utf-8").replace("<noscript>", "<script>document.title='got in'</script><noscript>")
     open_door = text.replace('http-equiv="Content-Security-Policy"', 'name="nothing"')
     for name, content, expected in (("shut", text, False), ("open", open_door, True)):
         (tmp_path / f"{name}.html").write_text(content, encoding="utf-8")
-        visit = Visit(browser, tmp_path / f"{name}.html")
+        visit = open_page(tmp_path / f"{name}.html")
         assert (visit.go().title() == "got in") is expected
         assert bool(visit.complaints) is not expected
         visit.context.close()
@@ -277,13 +245,15 @@ def test_an_injected_script_would_not_run(browser: Any, file: Path, tmp_path: Pa
         ("iamb", "speaks for", "model's"),
     ],
 )
-def test_words_fit_the_method(browser: Any, place: Path, tmp_path: Path, estimator: str, says: str, never: str) -> None:
+def test_words_fit_the_method(
+    open_page: Any, place: Path, tmp_path: Path, estimator: str, says: str, never: str
+) -> None:
     """What may be said about a number depends on how it came about."""
     shutil.copytree(place / "results", tmp_path / "results")
     run = tmp_path / "results" / "run.json"
     run.write_text(run.read_text().replace('"estimator": "intervention"', f'"estimator": "{estimator}"'))
     write_page(page_data(open_sources(tmp_path / "results")), tmp_path / "page.html")
-    visit = Visit(browser, tmp_path / "page.html")
+    visit = open_page(tmp_path / "page.html")
     words = visit.go("#/sequences/car%203").locator(".words").inner_text()
     assert says in words
     assert never not in words

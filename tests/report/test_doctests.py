@@ -9,7 +9,16 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    "name", ["graph.boundary_graph", "graph.formats", "graph.files", "report.drawing", "report.page"]
+    "name",
+    [
+        "graph.boundary_graph",
+        "graph.files",
+        "graph.formats",
+        "report.drawing",
+        "report.entries",
+        "report.fleet",
+        "report.page",
+    ],
 )
 def test_examples(name: str) -> None:
     assert doctest.testmod(import_module(f"oscar_causal.{name}")).failed == 0

@@ -1,4 +1,4 @@
-"""Fleet tables: trust over folds, rule cards from whatever a population folder holds."""
+"""Tables of the report: trust over folds, and where numbers come from."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from oscar_causal.data.folders import write_json
 from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.errors import FolderError
 from oscar_causal.report.sources import Sources
-from oscar_causal.report.tables import label_rows, provenance, rule_cards
+from oscar_causal.report.tables import label_rows, provenance
 
 
 def quality(f1: float, *, trusted: bool, reason: str | None = None) -> dict[str, Any]:
@@ -36,23 +36,20 @@ def test_a_label_the_model_does_not_know_is_neither_trusted_nor_not() -> None:
     assert (row["trusted"], row["f1"], row["explained"], row["with_causes"]) == (None, None, 1, 0)
 
 
-def test_cards_from_proposals_or_from_rules(tmp_path: Path) -> None:
-    assert rule_cards(tmp_path, {}) == []
-    write_json(tmp_path / "rules.json", {"worn": "A & B"})
-    [card] = rule_cards(tmp_path, {"worn": "A"})
-    assert (card["label"], card["rule"], card["published"]) == ("worn", "A & B", "A")
-    share = {"share": 0.5, "low": 0.25, "high": 0.75, "hits": 5, "of": 10}
-    nothing = {**share, "of": 0}
-    told = {"status": "proposed", "rule": None, "confidence": 0.9, "fidelity": {"recall": share, "model": nothing}}
-    write_json(tmp_path / "proposals.json", {"worn": {**told, "reasons": ["too few"]}})
-    [card] = rule_cards(tmp_path, {})
-    assert card["rule"] is None
-    assert card["figures"] == [
-        ["status", "proposed"],
-        ["confidence", 0.9],
-        ["recall, held out", "0.500 (0.250 to 0.750)"],
-    ]
-    assert card["reasons"] == ["too few"]
+def test_an_odd_quality_file_is_one_line() -> None:
+    """A model of another program may say less, and may say it wrongly."""
+    items = [Boundary("car", "worn", True, 0.5, ())]
+    [row] = label_rows(items, Sources(Path("r"), {}, qualities=({"per_label": {"worn": {"trusted": True}}},)))
+    assert (row["trusted"], row["positives"], row["f1"]) == (True, None, None)
+    for odd, expected in (
+        ({"per_label": []}, "per_label: expected a JSON object"),
+        ({"per_label": {"worn": 0.9}}, "worn: expected a JSON object, found 0.9"),
+        ({"per_label": {"worn": {"trusted": "yes"}}}, "trusted: expected true or false, found 'yes'"),
+        ({"per_label": {"worn": {"f1": "high"}}}, "f1: expected a number, found 'high'"),
+    ):
+        with pytest.raises(FolderError, match=r"quality\.json") as told:
+            label_rows(items, Sources(Path("r"), {}, qualities=(odd,)))
+        assert expected in str(told.value)
 
 
 def test_provenance_leaves_out_what_is_not_known(tmp_path: Path) -> None:

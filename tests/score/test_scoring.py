@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -37,6 +38,21 @@ def test_every_truth_by_hand(results: Write) -> None:
     assert (everything["precision"], everything["recall"]) == pytest.approx((5 / 7, 5 / 11))
     present = got["truth"]["rule_present"]["micro"]  # AB, D, AC, D
     assert (present["precision"], present["recall"]) == pytest.approx((4 / 5, 4 / 6))
+
+
+def test_figures_of_each_label_by_hand_and_against_the_averages(results: Write) -> None:
+    truths = score_results(results("r", FOUND))["truth"]
+    assert truths["why"]["per_label"] == {
+        "x": {"pairs": 2, "events": 4, "precision": 3 / 4, "recall": 3 / 4, "f1": 3 / 4},
+        "y": {"pairs": 2, "events": 2, "precision": 1.0, "recall": 1 / 2, "f1": 2 / 3},
+    }
+    for truth in truths.values():
+        labels = truth["per_label"].values()
+        events = sum(figures["events"] for figures in labels)
+        for name in ("precision", "recall", "f1"):
+            assert truth["macro"][name] == pytest.approx(sum(figures[name] for figures in labels) / len(labels))
+            weighted = sum(figures["events"] * figures[name] for figures in labels) / events
+            assert truth["weighted"][name] == pytest.approx(weighted)
 
 
 def harmonic(precision: float, recall: float) -> float:
@@ -146,3 +162,31 @@ def test_what_cannot_be_scored_is_refused(results: Write, fleet: Path, tmp_path:
     with pytest.raises(FolderError, match=r"gone.*--dataset"):
         score_results(folder)
     assert score_results(folder, dataset=fleet)["pairs"] == 5
+    write_json(folder / "run.json", {**run, "dataset": 7})
+    with pytest.raises(FolderError, match="expected dataset to name a path, got 7"):
+        score_results(folder, dataset=fleet)
+
+
+def test_results_are_scored_against_their_own_dataset_alone(results: Write, fleet: Path) -> None:
+    ours, theirs = results("a", FOUND), results("b", FOUND)
+    for folder, digest in ((ours, read_dataset(fleet).info["digest"]), (theirs, "other")):
+        run = read_json(folder / "run.json")
+        write_json(folder / "run.json", {**run, "dataset": {"path": str(fleet), "digest": digest}})
+    assert score_results(ours, dataset=fleet)["pairs"] == 5
+    for named in (None, fleet):
+        with pytest.raises(FolderError, match=r"fleet: is not the dataset of .*b \(other content\)"):
+            score_results(theirs, dataset=named)
+
+
+def test_only_results_of_one_dataset_are_compared(results: Write, fleet: Path, tmp_path: Path) -> None:
+    shutil.copytree(fleet, tmp_path / "half")
+    other = read_json(fleet / "dataset.json")
+    write_json(tmp_path / "half" / "dataset.json", {**other, "digest": "other"})
+    ours, theirs = results("a", FOUND), results("b", FOUND)
+    run = read_json(theirs / "run.json")
+    write_json(theirs / "run.json", {**run, "dataset": {"path": str(tmp_path / "half"), "digest": "other"}})
+    assert len(compare_results([ours, theirs])["runs"]) == 2  # beside each other they may stand
+    with pytest.raises(FolderError, match="b: explains another dataset than .*a"):
+        compare_results([ours, theirs], draws=5)
+    with pytest.raises(UsageError, match="seed: expected 0 or more, got -1"):
+        compare_results([ours, ours], draws=5, seed=-1)

@@ -31,7 +31,7 @@ def small(kept: Path, out: Path) -> list[object]:
     """Options of a bench that is over in seconds; the fleet and the model are made once for all tests here."""
     sizes = {"sequences": 240, "steps": 6, "test": 6, "runs": 2, "time-limit": 20}
     options = [word for key, value in sizes.items() for word in (f"--{key}", value)]
-    return ["--quick", "--out", out, "--work", kept, "--device", "cpu", *options]
+    return ["--quick", "--out", out, "--work", kept, "--device", "cpu", "--workers", 1, *options]
 
 
 @pytest.mark.parametrize("name", ROWS)
@@ -95,4 +95,18 @@ def test_mistakes_are_one_line(oscar: Oscar, tmp_path: Path) -> None:
     oscar("bench", "table-1", "--out", out, "--quick", "--until", "-1").refused("until")
     oscar("bench", "length", "--out", out, "--fleet", "moon").refused("moon")
     oscar("bench", "length", "--out", out, "--dataset", tmp_path / "nowhere").refused("nowhere")
+    oscar("bench", "length", "--out", out, "--quick", "--device", "moon").refused("--device", "moon")
+    oscar("bench", "length", "--out", out, "--quick", "--workers", "0").refused("workers")
+    oscar("bench", "length", "--out", out, "--quick", "--seed", "-1").refused("seed")
     assert not out.exists() or not list(out.glob("*.json"))
+
+
+def test_options_that_a_bench_would_not_look_at_are_refused(oscar: Oscar, tmp_path: Path) -> None:
+    out = ["--quick", "--out", tmp_path / "out", "--device", "cpu"]
+    oscar("bench", "length", *out, "--estimator", "a:b").refused("--estimator", "table-1 or all", "length")
+    oscar("bench", "table-1", *out, "--sweep").refused("--sweep", "speed")
+    oscar("bench", "speed", *out, "--missing").refused("--missing")
+    oscar("bench", "speed", *out, "--until", "0").refused("--until")
+    oscar("bench", "speed", *out, "--model", tmp_path / "m").refused("--model and --dataset", "both or neither")
+    oscar("bench", "speed", *out, "--dataset", tmp_path / "d").refused("--model and --dataset", "both or neither")
+    assert not (tmp_path / "out").exists()

@@ -32,8 +32,11 @@ def test_a_run_tells_its_memory_and_what_became_of_every_sequence(
     assert ran.code == 0, ran.err
     assert ran.err.startswith("memory: about 0.")
     assert "12 of 30 sequences explained; 18 without a label to explain; 1 shorter than c" in ran.out
-    assert f"{toy.counts['unknown_events']} events unknown to the model" in ran.out
-    assert f"{toy.counts['unknown_labels']} labels unknown to the model" in ran.out
+    assert f"{toy.counts['unknown_events']} events unknown to the model (most often E2" in ran.out
+    assert f"{toy.counts['unknown_labels']} labels unknown to the model (most often z)" in ran.out
+    unknown = read_run(tmp_path / "r")["unknown"]
+    assert sorted(unknown["events"]) == ["E20", "E21", "E22", "E23"]
+    assert unknown["labels"] == ["z"]
 
 
 def test_knowledge_and_other_models_reach_the_tables(discover: Callable[..., Any], toy: Any, tmp_path: Path) -> None:
@@ -84,6 +87,26 @@ def test_other_replacements(discover: Callable[..., Any], tmp_path: Path, replac
         (("--label", "x", "--predicted"), "--predicted"),
         (("--label", "x", "--label", "x"), "'x'"),
         (("--held-out", "--exclude", "<unknown>"), "'<unknown>'"),
+        (("--max-lag", "9"), "--max-lag: an option of prefix, got it with the estimator intervention"),
+        (("--threshold", "2.75"), "--threshold: an option of prefix"),
+        (("--context", "15"), "--context: an option of prefix"),
+        (("--sampler", "top-k"), "--sampler: an option of prefix"),
+        (("--top-k", "5"), "--top-k: an option of prefix"),
+        (("--alpha", "0.05", "--estimator", "prefix"), "--alpha: an option of intervention and fused, got it with"),
+        (("--delta", "0.05", "--estimator", "prefix"), "--delta: an option of intervention and fused"),
+        (("--delta", "0.1", "--estimator", "statistics:mean"), "--delta: an option of intervention and fused"),
+        (("--context", "3", "--estimator", "statistics:mean"), "--context: an option of prefix"),
+        (("--top-k", "0", "--estimator", "prefix"), "top_k: expected at least 1, got 0"),
+        (("--top-p", "1.5", "--estimator", "prefix"), "top_p"),
+        (("--temperature", "0", "--estimator", "prefix"), "temperature"),
+        (
+            ("--contexts", "8", "--estimator", "prefix", "--sampler", "none"),
+            "--contexts: --sampler none has one context",
+        ),
+        (
+            ("--top-p", "0.5", "--estimator", "prefix", "--sampler", "none"),
+            "--top-p: an option of --sampler top-k, got --sampler none",
+        ),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing(
@@ -100,6 +123,29 @@ def test_names_in_a_knowledge_file_are_checked(discover: Callable[..., Any], tmp
 
 def test_small_budgets_of_one_estimator_do_not_trouble_the_other(discover: Callable[..., Any]) -> None:
     assert discover("--estimator", "prefix", "--contexts", "4", "--context", "3").code == 0
+
+
+def test_the_draws_of_prefix_are_set_from_the_command(discover: Callable[..., Any], tmp_path: Path) -> None:
+    words = ("--estimator", "prefix", "--contexts", "4", "--context", "5")
+    assert discover(*words, "--top-k", "3", "--top-p", "1", "--temperature", "0.5").code == 0
+    found = read_run(tmp_path / "r")["config"]["prefix"]
+    assert {name: found[name] for name in ("top_k", "top_p", "temperature")} == {
+        "top_k": 3,
+        "top_p": 1.0,
+        "temperature": 0.5,
+    }
+    few = read_table(tmp_path / "r", "evidence")
+    assert discover(*words, "--force").code == 0
+    assert read_table(tmp_path / "r", "evidence") != few
+
+
+def test_prefixes_shorter_than_those_trained_on_are_told(discover: Callable[..., Any], tmp_path: Path) -> None:
+    """The toy model's c is 5."""
+    for context, told in ((3, True), (5, False)):
+        ran = discover("--estimator", "prefix", "--contexts", "4", "--context", context, "--force")
+        assert ("--context 3: the model has learnt to predict labels from c = 5 events on" in ran.err) is told
+        flags = read_table(tmp_path / "r", "verdicts")["flags"].to_pylist()
+        assert all(any(flag.startswith("c = 3: the model has learnt") for flag in row) is told for row in flags)
 
 
 # --- explain ---
@@ -129,11 +175,11 @@ def test_explain_shows_causes_doubt_and_knowledge(explain: Callable[..., Any], t
 
 
 def test_explain_as_json_is_json(explain: Callable[..., Any], tmp_path: Path) -> None:
-    known = write(tmp_path / "k.json", {"excluded": ["E7"], "required": ["E7"]})
+    known = write(tmp_path / "k.json", {"required": EVENTS})
     (found,) = json.loads(explain({"events": EVENTS, "labels": ["x"]}, "--knowledge", known, "--json").out)
     causes = {cause["event"]: cause for cause in found["causes"]}
-    assert set(causes) == {"E0", "E7"}
-    assert causes["E7"]["effect"] is None
+    assert set(causes) == set(EVENTS)  # eight, and six are looked at closely
+    assert sum(cause["effect"] is None for cause in causes.values()) == 2
     assert found["trusted"] is True
     assert found["seen_in_training"] is False
     assert found["observed_logp"] < 0
@@ -167,9 +213,77 @@ def test_odd_sequences_are_explained_with_a_remark(explain: Callable[..., Any], 
     assert words in told.out
 
 
+def test_explain_says_what_discover_says(
+    explain: Callable[..., Any], discover: Callable[..., Any], oscar: Oscar, toy: Any, tmp_path: Path
+) -> None:
+    import torch
+
+    assert discover(*FEW).code == 0
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        ran = oscar("explain", toy.model, "car 5", "--dataset", toy.fleet, *FEW, "--json")
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+    told = {(item["label"], cause["event"]): cause for item in json.loads(ran.out) for cause in item["causes"]}
+    rows = [row for row in read_table(tmp_path / "r", "causes").to_pylist() if row["sequence_id"] == "car 5"]
+    assert {(row["label"], row["event"]) for row in rows} == set(told) != set()
+    for row in rows:
+        cause = told[row["label"], row["event"]]
+        assert {name: cause[name] for name in row if name in cause} == {
+            name: value for name, value in row.items() if name in cause
+        }
+
+
+def test_explain_works_with_one_thread_as_discover_does(
+    explain: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The toy is too small for threads to move a bit; a real model's figures move."""
+    import torch
+
+    from oscar_causal.discovery import oneshot
+
+    threads, real = [], oneshot.discover
+
+    def discover(*words: Any, **options: Any) -> Any:
+        for found in real(*words, **options):
+            threads.append(torch.get_num_threads())
+            yield found
+
+    monkeypatch.setattr(oneshot, "discover", discover)
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        assert explain({"events": EVENTS, "labels": ["x"]}).code == 0
+    finally:
+        torch.set_num_threads(before)
+    assert threads == [1]
+
+
+def test_labels_and_events_that_the_model_does_not_know_are_named(explain: Callable[..., Any]) -> None:
+    both = explain({"events": EVENTS, "labels": ["x", "z"]})
+    assert "not explained: the model does not know 'z'\n" in both.out
+    assert ": x, P = " in both.out
+    assert "2 unknown events: who, E20\n" in explain({"events": ["who", "E20"], "labels": ["x"]}).out
+    none = explain({"events": [f"new {k % 7}" for k in range(9)]})
+    assert "no label to explain: none is recorded and none has P > 0.5\n" in none.out
+    assert "9 of 9 events are unknown to the model: new 0, new 1, new 2, new 3, new 4 and 2 more\n" in none.out
+
+
+def test_under_json_the_reason_for_nothing_goes_to_stderr(explain: Callable[..., Any]) -> None:
+    none = explain({"events": ["who"]}, "--json")
+    assert json.loads(none.out) == []
+    assert "none has P > 0.5" in none.err
+    assert "1 of 1 events are unknown to the model: who" in none.err
+    assert "the model does not know 'z'" in explain({"events": EVENTS, "labels": ["z"]}, "--json").err
+
+
 @pytest.mark.parametrize(
     ("record", "words"),
     [
+        ({"events": ["E0", 7]}, "one.json: events, position 1: expected a name as text, got 7"),
+        ({"events": ["E0"], "labels": ["x", None]}, "one.json: labels, position 1: expected a name as text, got None"),
         ({"events": []}, "empty"),
         ({"events": "E0"}, "list of events"),
         ([], "JSON object"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -67,6 +68,51 @@ def test_discover_with_the_population_tells_every_source(oscar: Oscar, fleet: Pa
     assert all("classical boundary learnt with this subject" in some for some in flags)  # learnt from the whole fleet
 
 
+def test_rules_come_back_and_what_does_not_merge_is_told(oscar: Oscar, toy: Any, tmp_path: Path) -> None:
+    """Labels x and y come with E0 and E1, in the model and in the fleet: their rules say so."""
+    rng = np.random.default_rng(3)
+    for half in ("a", "b"):
+        rows = []
+        for k in range(60):
+            events = [f"E{e}" for e in rng.choice(20, 10, replace=False)]
+            labels = [label for label, event in (("x", "E0"), ("y", "E1")) if event in events]
+            times = list(map(float, range(10)))
+            rows.append({"sequence_id": f"{half}{k}", "events": events, "times": times, "labels": labels})
+        write_dataset(tmp_path / f"fleet-{half}", [pa.Table.from_pylist(rows)])
+        words = [toy.model, tmp_path / f"fleet-{half}", "--out", tmp_path / half, "--contexts", "40", "--json"]
+        assert oscar("discover", *words).code == 0
+    less = ["--looks", "1", "--contexts", "40", "--json"]
+    one = oscar("population", tmp_path / "a", "--out", tmp_path / "p", *less)
+    assert one.code == 0, one.err
+    assert json.loads(one.out)["rules"] == 2
+    assert json.loads((tmp_path / "p" / "rules.json").read_text()) == {"x": "E0", "y": "E1"}
+    assert "alone" not in one.err
+    both = oscar("population", tmp_path / "b", tmp_path / "a", "--out", tmp_path / "both", *less)
+    assert json.loads((tmp_path / "both" / "rules.json").read_text()) == {"x": "E0", "y": "E1"}
+    assert f"rules and label interplay: from {tmp_path / 'b'} alone, the first of 2 results folders" in both.err
+    merged = oscar("population", tmp_path / "p", "--out", tmp_path / "merged", "--json")
+    assert json.loads(merged.out)["rules"] == 0
+    assert "rules, label interplay and world tests of populations are not merged: name a results folder" in merged.err
+    again = oscar("population", tmp_path / "p", tmp_path / "b", "--out", tmp_path / "again", *less, "--no-rules")
+    assert f"not merged: those here are from {tmp_path / 'b'}" in again.err
+    refused = oscar("population", tmp_path / "p", "--out", tmp_path / "out", "--world", "3")
+    refused.refused("--world", "results folder", "populations alone")
+
+
+def test_a_population_of_another_fleet_is_refused(oscar: Oscar, fleet: Path, toy: Any, tmp_path: Path) -> None:
+    words = [toy.model, toy.fleet, "--out", tmp_path / "r", "--contexts", "40"]
+    oscar("discover", *words, "--population", fleet / "p").refused("another fleet", "2 labels of the run")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_lost_part_is_told(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
+    shutil.copytree(fleet / "demo/intervention", tmp_path / "r")
+    (tmp_path / "r" / "verdicts" / "part-00001.parquet").unlink()
+    places = ["--dataset", fleet / "demo/fleet", "--model", fleet / "demo/model", "--no-rules", "--looks", "0"]
+    oscar("population", tmp_path / "r", "--out", tmp_path / "p", *places).refused("verdicts", "rows as run.json says")
+    oscar("score", tmp_path / "r", "--dataset", fleet / "demo/fleet").refused("verdicts", "rows as run.json says")
+
+
 def test_explain_with_the_population(oscar: Oscar, fleet: Path) -> None:
     words = [fleet / "demo/model", "s0000000", "--dataset", fleet / "demo/fleet", "--population", fleet / "p"]
     told = oscar("explain", *words, "--contexts", "40", "--json")
@@ -85,6 +131,11 @@ def test_mistakes_are_one_line(oscar: Oscar, fleet: Path, tmp_path: Path) -> Non
     oscar("discover", model, data, "--out", out, "--estimator", "prefix", "--population", fleet / "p").refused("fused")
     oscar("population", results, "--dataset", data, "--model", model, "--out", out, "--alpha", "2").refused("alpha")
     oscar("population", fleet / "iamb", "--dataset", data, "--out", out).refused("iamb")
+    oscar("population", results, "--out", out, "--seed", "-1").refused("seed", "-1")
+    oscar("population", results, "--out", out, "--world", "-3").refused("--world", "-3")
+    oscar("population", results, "--out", out, "--device", "moon").refused("--device", "moon")
+    for days in ("1e9", "1e-9", "nan"):
+        oscar("population", results, "--out", out, "--window", days).refused("window", "36525 days")
     oscar("population", fleet / "p", "--out", out, "--no-rules").refused("windows")
     assert not out.exists()
 

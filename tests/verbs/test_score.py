@@ -41,7 +41,15 @@ def test_one_folder(oscar: Oscar, work: Path) -> None:
     assert scores["truth"]["rule_present"]["over_folds"]["sd"]["sample"]["recall"] == 0.0
     told = oscar("score", work / "right", "--folds", "2", "--details")
     assert (told.code, told.err) == (0, "")
-    for words in ("rule_present", "mean ± sd over folds", "by causes", "by size", "by frequency", "controls"):
+    for words in (
+        "rule_present",
+        "mean ± sd over folds",
+        "by causes",
+        "by size",
+        "by frequency",
+        "by label (",
+        "controls",
+    ):
         assert words in told.out
 
 
@@ -53,6 +61,10 @@ def test_several_folders(oscar: Oscar, work: Path) -> None:
     told = oscar("score", work / "right", work / "wrong", "--compare", "--draws", "20")
     assert "2: wrong minus 1: right" in told.out
     assert "mean ± sd over 2 results" in oscar("score", work / "right", work / "right").out
+    told = oscar("score", work / "right", work / "wrong", "--details", "--folds", "2").out
+    for number, name in ((1, "right"), (2, "wrong")):
+        for words in ("mean ± sd over folds", "by causes (sample)", "by label (rule_present)"):
+            assert f"{number}: {name}: {words}" in told
 
 
 def test_mistakes_are_one_line(oscar: Oscar, work: Path) -> None:
@@ -61,3 +73,6 @@ def test_mistakes_are_one_line(oscar: Oscar, work: Path) -> None:
     oscar("score", work / "right", "--folds", "1").refused("folds")
     oscar("score", work / "right", "--dataset", work / "nowhere").refused("nowhere", "--dataset")
     oscar("score", work / "right", work / "wrong", "--compare", "--draws", "0").refused("draws")
+    oscar("score", work / "right", work / "wrong", "--compare", "--seed", "-1").refused("seed", "-1")
+    oscar("score", work / "right", "--seed", "1").refused("--seed", "--compare")
+    oscar("score", work / "right", work / "wrong", "--draws", "9").refused("--draws", "--compare")

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 from oscar_causal.data.folders import exclusive
+from oscar_causal.data.subjects import held_out
 from oscar_causal.data.writer import write_dataset
 
 Oscar = Callable[..., Any]
@@ -69,6 +70,35 @@ def test_train_tells_json_alone_on_stdout(oscar: Oscar, fleet: Path, tmp_path: P
     assert 0 <= told["labels"]["weighted"]["f1"] <= 1
     assert "held out label loss" in ran.err
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_a_selection_can_be_trained_on(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
+    assert oscar("select", fleet, "--fraction", 0.1, "--out", tmp_path / "part").code == 0
+    ran = oscar("train", tmp_path / "part", "--out", tmp_path / "model", *QUICK)
+    assert ran.code == 0, ran.err
+
+
+def test_what_the_model_will_not_know_is_told(oscar: Oscar, tmp_path: Path) -> None:
+    """The one car with label `lonely` and event `odd` is among the held-out ones; `few` is rare."""
+    cars = [f"car {i}" for i in range(40)]
+    outside = held_out(pa.array(cars), 0.1, seed=0).tolist()
+    alone = outside.index(True)
+    rows: list[dict[str, Any]] = [
+        {"sequence_id": car, "events": ["A", "B"], "times": [0.0, 1.0], "labels": ["y"] if i % 2 else []}
+        for i, car in enumerate(cars)
+    ]
+    rows[alone] |= {"events": ["A", "odd"], "labels": ["lonely"]}
+    rows[outside.index(False)]["events"] = ["A", "few"]
+    write_dataset(tmp_path / "fleet", [pa.Table.from_pylist(rows)])
+    ran = oscar("train", tmp_path / "fleet", "--out", tmp_path / "model", *QUICK, "--min-count", 2)
+    assert "1 labels occur in held-out sequences only, the model does not know them: lonely\n" in ran.out
+    assert "2 event types are read as unknown" in ran.out
+    assert ran.out.endswith(": few, odd\n")
+    folds = oscar("train", tmp_path / "fleet", "--out", tmp_path / "folds", *QUICK, "--folds", 2, "--json")
+    assert json.loads(folds.out)["left_out"] == {"labels": [], "events": []}
+    oscar("train", tmp_path / "fleet", "--out", tmp_path / "none", "--min-count", 100).refused(
+        "min_count: expected event types seen at least 100 times, found none"
+    )
 
 
 def test_resume_without_a_run_says_so(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
@@ -139,6 +169,19 @@ def test_check_is_for_people(oscar: Oscar, model: Path, fleet: Path) -> None:
     page = lines[lines.index("assumptions:") + 1 :]
     assert len(page) == 7
     assert all(line.startswith("- ") for line in page)
+
+
+def test_details_show_every_label(oscar: Oscar, model: Path, fleet: Path) -> None:
+    told = json.loads(oscar("check", model, fleet, "--json").out)
+    assert "every label" not in oscar("check", model, fleet).out
+    out = oscar("check", model, fleet, "--details").out
+    table = out[out.index("every label") :]
+    for name, row in told["per_label"].items():
+        (line,) = [line for line in table.splitlines() if line.startswith(f"│ {' '.join(name.split())} ")]
+        for value in (row["f1"], row["ece"], row["average_precision"]):
+            assert ("-" if value is None else f"{value:.3f}") in line
+        assert sum(part["count"] for part in row["reliability"]) == told["sequences"]
+        assert sum(part["count"] * part["observed"] for part in row["reliability"]) == pytest.approx(row["positives"])
 
 
 def test_check_refuses_in_one_line(oscar: Oscar, model: Path, fleet: Path, tmp_path: Path) -> None:

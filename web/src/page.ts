@@ -1,6 +1,7 @@
 /** PageData, the JSON embedded in a report, and Page, which decodes views out of it when they are asked for. */
 
 import { type Cause, type Evidence, type GraphEdge, type LabelView, type SequenceView, VERDICTS } from "./data";
+import type { PopulationPages, RuleCard } from "./population";
 
 /** One row of the label overview. */
 export interface LabelRow {
@@ -19,18 +20,6 @@ export interface LabelRow {
   rule: string | null;
 }
 
-/** A rule proposed from many sequences. */
-export interface RuleCard {
-  label: string;
-  /** null = none could be proposed. */
-  rule: string | null;
-  /** The rule the dataset publishes. */
-  published: string | null;
-  figures: [string, number | string | null][];
-  /** Why the proposal is what it is. */
-  reasons: string[];
-}
-
 /** Precision, recall and F1 against one truth. */
 export interface ScoreRow {
   truth: string;
@@ -44,6 +33,17 @@ export interface ScoreRow {
 }
 
 type Column = (number | null)[];
+
+/** An edge of the fleet graph: in how many sequences it was found, and how sure the fleet is. */
+export interface FleetEdge extends GraphEdge {
+  found: number;
+  of: number;
+  low: number | null;
+  high: number | null;
+  q: number | null;
+  /** p-value of the test on observed labels; null = not tested. */
+  world: number | null;
+}
 
 /** The JSON embedded in a report. Names are indices into `names`; columns of one table have the same length. */
 export interface PageData {
@@ -98,9 +98,14 @@ export interface PageData {
     known: Column;
   };
   labels: LabelRow[];
-  /** The fleet: one row per (event, label); `pooled`: boundaries of a population instead of counts over sequences. */
-  fleet: { event: number[]; label: number[]; inhibits: number[]; found: number[]; of: number[]; mean: Column; sd: Column; pooled: boolean };
+  /**
+   * The fleet: one row per (event, label); `pooled`: boundaries of a population, with interval, q-value and the p-value
+   * on observed labels, instead of counts over sequences.
+   */
+  fleet: { event: number[]; label: number[]; inhibits: number[]; found: number[]; of: number[]; mean: Column; sd: Column; low: Column; high: Column; q: Column; world: Column; pooled: boolean };
   rules: RuleCard[];
+  /** null = the page was made without a population. */
+  population: PopulationPages | null;
   scores: ScoreRow[];
   /** Term and value, for the provenance page. */
   provenance: [string, string][];
@@ -167,7 +172,7 @@ export class Page {
   }
 
   /** Edges of the fleet graph, strongest support first. */
-  fleet(): (GraphEdge & { found: number; of: number })[] {
+  fleet(): FleetEdge[] {
     const { fleet } = this.data;
     return fleet.event.map((event, row) => ({
       event: this.name(event),
@@ -178,6 +183,10 @@ export class Page {
       when: null,
       found: fleet.found[row] ?? 0,
       of: fleet.of[row] ?? 0,
+      low: fleet.low[row] ?? null,
+      high: fleet.high[row] ?? null,
+      q: fleet.q[row] ?? null,
+      world: fleet.world[row] ?? null,
       note: `${fleet.found[row] ?? 0} of ${fleet.of[row] ?? 0}`,
     }));
   }

@@ -1,27 +1,36 @@
-/** The report: reads the embedded PageData and shows one of four pages, chosen by the address after #. */
+/** The report: reads the embedded PageData and shows one of its pages, chosen by the address after #. */
 
 import { methodOf } from "./components/words";
 import { el, visible } from "./dom";
 import { Page, type PageData } from "./page";
 import { themeButton } from "./theme";
 import * as about from "./views/about";
+import * as changes from "./views/changes";
 import * as fleet from "./views/fleet";
+import * as interplay from "./views/interplay";
 import * as labels from "./views/labels";
 import * as list from "./views/list";
+import * as rules from "./views/rules";
 import * as sequence from "./views/sequence";
 
 const PAGES: readonly [string, string][] = [
   ["sequences", "Sequences"],
   ["labels", "Labels"],
   ["fleet", "Fleet graph"],
+  ["rules", "Rules"],
+  ["interplay", "Label graph"],
+  ["changes", "Changes"],
   ["about", "About"],
 ];
+/** Pages that only a population fills. */
+const OF_POPULATION = new Set(["rules", "interplay", "changes"]);
 
 function start(): void {
   const page = new Page(JSON.parse(document.getElementById("data")?.textContent ?? "") as PageData);
   const notices = document.getElementById("notices")?.textContent ?? "";
   const main = el("main", { id: "main" });
-  const links = PAGES.map(([key, title]) => el("a", { href: `#/${key}`, "data-page": key }, title));
+  const pages = PAGES.filter(([key]) => page.data.population !== null || !OF_POPULATION.has(key));
+  const links = pages.map(([key, title]) => el("a", { href: `#/${key}`, "data-page": key }, title));
   const notice = page.data.missing.length ? el("a", { class: "missing", href: "#/about" }, "What is missing") : null;
   document.body.replaceChildren(
     el("a", { class: "skip", href: "#main" }, "Skip to the content"),
@@ -39,8 +48,12 @@ function start(): void {
     main.dataset["view"] = key;
     if (key === "labels") labels.render(main, page, (label) => go("fleet", label));
     else if (key === "fleet") fleet.render(main, page, argument, sequences.searchFor);
+    else if (key === "rules") rules.render(main, page, argument);
+    else if (key === "interplay") interplay.render(main, page, argument);
+    else if (key === "changes") changes.render(main, page);
     else if (key === "about") about.render(main, page, notices);
     else sequences.show(main, argument);
+    links.find((link) => link.ariaCurrent)?.scrollIntoView({ inline: "nearest", block: "nearest" });
     window.scrollTo(0, 0);
   };
   addEventListener("hashchange", show);

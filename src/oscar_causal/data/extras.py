@@ -8,7 +8,6 @@ from typing import Any
 from oscar_causal.errors import MissingExtra
 
 EXTRAS = {
-    "bench": ("captum",),
     "hf": ("transformers",),
     "meds": ("meds",),
     "pandas": ("pandas",),

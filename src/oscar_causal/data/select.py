@@ -117,8 +117,13 @@ def _mask(table: pa.Table, selection: Selection, wanted: pa.Array | None, left: 
     if wanted is not None:
         return np.asarray(pc.is_in(one_array(table["sequence_id"]), wanted).to_numpy(zero_copy_only=False), bool)
     if selection.fraction is not None:
-        return held_out(one_array(table["subject_id"]), selection.fraction, seed=selection.seed)
+        return held_out(_for_selection(one_array(table["subject_id"])), selection.fraction, seed=selection.seed)
     return np.arange(left, left - len(table), -1) <= (selection.last or 0)
+
+
+def _for_selection(subject_ids: pa.Array) -> pa.Array:
+    """Names with a hash of their own: by the plain one training holds out just those that would be selected."""
+    return pc.binary_join_element_wise("select", subject_ids, ":")
 
 
 def _refuse_unknown(wanted: pa.Array, found: pa.Array, source: Path) -> None:

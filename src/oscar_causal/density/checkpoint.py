@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import stat
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -49,6 +50,7 @@ def save_model(model: OscarModel, folder: Path) -> None:
 def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> OscarModel:
     """Open a model folder; anything damaged, foreign or newer is one clear line."""
     folder = Path(folder)
+    _refuse_other(folder)
     network_config, channels, max_length, min_context = _read_config(folder / "config.json")
     try:
         vocabulary = Vocabulary.from_json(read_json(folder / "vocabulary.json"))
@@ -70,6 +72,15 @@ def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> Osc
         calibration=_calibration(quality),
         info={"quality": quality},
     )
+
+
+def _refuse_other(path: Path) -> None:
+    """A folder of another kind was meant for something else."""
+    if (path / "config.json").exists():
+        return
+    others = {"dataset.json": "a dataset", "run.json": "results", "population.json": "a population"}
+    kind = next((kind for name, kind in others.items() if (path / name).exists()), "neither")
+    raise FolderError(f"{path}: expected a model folder (with config.json or folds.json), found {kind}")
 
 
 def _read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
@@ -146,10 +157,13 @@ def load_weights(network: Network, path: Path) -> None:
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
-    """Write tensors atomically."""
+    """Write tensors atomically, readable to whom the umask allows (safetensors would write for the owner alone)."""
     partial = path.with_name(path.name + ".partial")
     try:
+        partial.touch()
+        mode = stat.S_IMODE(partial.stat().st_mode)
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
+        partial.chmod(mode)
         partial.replace(path)
     except (OSError, SafetensorError) as error:  # a full disk is a SafetensorError
         partial.unlink(missing_ok=True)

@@ -20,7 +20,7 @@ from oscar_causal.data.subjects import held_out, pack_subjects
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
 from oscar_causal.density.checkpoint import remove_checkpoints, save_model
 from oscar_causal.density.model import OscarModel
-from oscar_causal.density.partial import is_main_process, training_folder
+from oscar_causal.density.partial import CARD, is_main_process, training_folder
 from oscar_causal.density.quality import assess
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.training import OnStep, Trainer
@@ -66,8 +66,11 @@ def train_one(
     resume: bool = False,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
-    """Train on the sequences not marked `outside`, judge on those marked; fills `folder`."""
+    """Train on the sequences not marked `outside`, judge on those marked; fills `folder` unless that is done."""
     begun = time.time()
+    if (folder / CARD).exists():  # finished before a restart
+        remove_checkpoints(folder)
+        return read_json(folder / "quality.json")
     if outside.all():
         raise UsageError(
             f"training: expected some subjects outside the held-out part, got {len(dataset)} sequences in it"
@@ -76,6 +79,8 @@ def train_one(
     vocabulary = vocabulary or build_vocabulary(inside_data, min_count=config.min_count)
     if not vocabulary.labels:
         raise UsageError("training: expected at least one label outside the held-out part, found none")
+    if not vocabulary.events:
+        raise UsageError(f"min_count: expected event types seen at least {config.min_count:,} times, found none")
     inside, held = (encode(part, vocabulary, max_length=config.max_length) for part in (inside_data, outside_data))
     torch.manual_seed(config.seed)
     network = Network(
@@ -90,7 +95,7 @@ def train_one(
         save_model(model, folder)
         write_json(folder / "quality.json", quality)
         write_json(folder / "training.json", _provenance(inside_data, config, trainer, history, begun))
-        write_text(folder / "README.md", _card(dataset, config, quality, network))
+        write_text(folder / CARD, _card(dataset, config, quality, network))
         remove_checkpoints(folder)
     return quality
 
@@ -106,9 +111,6 @@ def _train_folds(
             raise UsageError(f"folds: fold {k} of {count} has no subject; use fewer folds")
         part = folder / f"fold-{k}"
         part.mkdir(exist_ok=True)
-        if (part / "README.md").exists():  # finished before a restart
-            qualities.append(read_json(part / "quality.json"))
-            continue
         qualities.append(
             train_one(dataset, fold == k, part, config, vocabulary=vocabulary, resume=resume, on_step=on_step)
         )

@@ -24,7 +24,8 @@ from oscar_causal.data.folders import (
 )
 from oscar_causal.errors import FolderError, OscarError, UsageError
 
-LOCK, PLAN = "lock", "plan.json"
+LOCK, PLAN, CARD = "lock", "plan.json", "README.md"
+"""The card is a model's last file: where it is, the model is trained."""
 
 
 @contextmanager
@@ -32,7 +33,7 @@ def training_folder(out: Path, plan: Mapping[str, Any], *, resume: bool, force: 
     """Yield `<out>.partial`, which becomes `out` when the block ends without an exception.
 
     An interrupted block leaves the folder when there is a checkpoint or a finished fold in it, else nothing. `plan`
-    says what the run is; going on with another plan is an error.
+    says what the run is; going on with another plan is an error. `force` without `resume` replaces an unfinished run.
     """
     partial = partial_of(out)
     lock = _everywhere(lambda: _take(out, plan, resume=resume, force=force))
@@ -41,9 +42,9 @@ def training_folder(out: Path, plan: Mapping[str, Any], *, resume: bool, force: 
         processes().wait_for_everyone()
         if is_main_process():
             remove_leftovers(partial)
-            for name in (LOCK, PLAN):
-                (partial / name).unlink(missing_ok=True)
             move_into_place(partial, out, force=force)
+            for name in (LOCK, PLAN):  # last: until it has its name, a killed run needs its plan to go on
+                (out / name).unlink(missing_ok=True)
         processes().wait_for_everyone()
     except OSError as error:
         raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
@@ -60,11 +61,11 @@ def partial_of(out: Path) -> Path:
 
 
 def unfinished(out: Path) -> bool:
-    """Is there a run to go on from: a checkpoint, or a finished fold?"""
+    """Is there a run to go on from: a checkpoint, a finished fold, or all but the folder's name?"""
     partial = partial_of(out)
     return any(
         next(partial.glob(pattern), None) is not None
-        for pattern in ("checkpoint-*[0-9]", "fold-*/checkpoint-*[0-9]", "fold-*/README.md")
+        for pattern in ("checkpoint-*[0-9]", "fold-*/checkpoint-*[0-9]", CARD, f"fold-*/{CARD}")
     )
 
 
@@ -90,11 +91,11 @@ def _take(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> I
     except OSError as error:
         raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
     try:
-        if not unfinished(out):
+        if not unfinished(out) or (force and not resume):
             _empty(partial)
             write_json(partial / PLAN, {"kind": "training", "format_version": 1, **plan})
         elif not resume:
-            raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or remove it")
+            raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or --force to replace it")
         else:
             _compare(partial / PLAN, plan)
     except (OscarError, OSError) as error:
@@ -122,7 +123,7 @@ def _compare(path: Path, plan: Mapping[str, Any]) -> None:
 
 
 def _empty(partial: Path) -> None:
-    """Remove what a killed run left without getting anywhere."""
+    """Remove what a run left that nobody goes on with."""
     for path in partial.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)

@@ -146,6 +146,7 @@ def _per_label(judged: Judged, names: tuple[str, ...]) -> dict[str, Any]:
     for index, name in enumerate(names):
         positives = int(truth[:, index].sum())
         reason = _doubt(positives, float(f1[index]))
+        table, ece = reliability(probs[:, index], truth[:, index])
         result[name] = {
             "positives": positives,
             "precision": float(precision[index]),
@@ -153,7 +154,8 @@ def _per_label(judged: Judged, names: tuple[str, ...]) -> dict[str, Any]:
             "f1": float(f1[index]),
             "f1_by_prefix": [float(part[index]) for part in early],
             "average_precision": finite_or_none(float(ranked[index])),
-            "ece": reliability(probs[:, index], truth[:, index])[1],
+            "ece": ece,
+            "reliability": table,
             "trusted": reason is None,
             "reason": reason,
         }

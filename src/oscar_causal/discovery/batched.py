@@ -219,9 +219,10 @@ def room_for(longest: int, events: int) -> int:
 
 
 def by_length(lengths: Sequence[int]) -> list[int]:
-    """Places in order of length: sequences of one length bucket share launches.
+    """Places in order of length, the longest first: sequences of one length bucket share launches, and what they leave
+    in memory has room for the shorter ones that follow.
 
     >>> by_length([30, 10, 20])
-    [1, 2, 0]
+    [0, 2, 1]
     """
-    return [int(k) for k in np.argsort(np.asarray(lengths), kind="stable")]
+    return [int(k) for k in np.argsort(-np.asarray(lengths), kind="stable")]

@@ -15,6 +15,9 @@ from oscar_causal.data.notebook import html_table
 Verdict = Literal["cause", "inhibitor", "no effect", "not resolvable"]
 Source = Literal["evidence", "background knowledge", "both"]
 """What put an event into a boundary: its measured evidence, the user's word, or both."""
+AcceptedBy = Literal["test", "score"]
+"""Why `intervention` accepts an event: its q-value is at most alpha, or slopes and measured effect speak for it where
+the test cannot tell."""
 RankedBy = Literal["slopes", "screen"]
 """How the events to test were chosen: by slopes of the model, or by a screen of random contexts."""
 
@@ -62,6 +65,10 @@ class EventEvidence:
     source: Source = "evidence"
     agreement: float | None = None
     """Share of the models, this one included, that accept the event with the same sign; None = one model judged."""
+    share: float | None = None
+    """Pull on the label by the model's slopes, as a share of the strongest event's: a score without a promise."""
+    accepted_by: AcceptedBy | None = None
+    """What an acceptance by `intervention` rests on."""
 
     posterior: float | None = None
     """`fused`: P(this event is a cause here)."""

@@ -16,11 +16,11 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import subject_hashes
-from oscar_causal.errors import FolderError
+from oscar_causal.discovery.results import part_files, read_parts
+from oscar_causal.errors import FolderError, UsageError
 
 GROUPS = 64
 FOLDS = 8
@@ -34,6 +34,8 @@ NO_WINDOW = -1
 CONTROL = ""
 """Stands for the event in `cells` where an event was looked at that nothing speaks for."""
 DAY_US = 86_400_000_000
+SHORTEST_WINDOW, LONGEST_WINDOW = 0.01, 36_525.0
+"""Days: a quarter of an hour to a century."""
 
 PAIR_KEYS = ["label", "event", "window", "group"]
 PAIR_SUMS = ["present", "tested", "effect", "effect_square", "noise", "noisy", "causes", "inhibitors"]
@@ -113,31 +115,42 @@ def start_windows(start: pa.Array, window_days: float | None) -> npt.NDArray[np.
     """Number of the window in which each sequence begins; `NO_WINDOW` where that is unknown."""
     if window_days is None:
         return np.zeros(len(start), np.int64)
+    check_window(window_days)
     micros = start.cast(pa.int64())
     known = ~micros.is_null().to_numpy(zero_copy_only=False)
     days = pc.fill_null(micros, 0).to_numpy(zero_copy_only=False) / DAY_US
     return np.where(known, np.floor(days / window_days), NO_WINDOW).astype(np.int64)
 
 
+def check_window(days: float) -> None:
+    """Refuse what is no length of a window."""
+    if not SHORTEST_WINDOW <= days <= LONGEST_WINDOW:
+        raise UsageError(f"window: expected {SHORTEST_WINDOW:g} to {LONGEST_WINDOW:g} days, got {days:g}")
+
+
 def collect_results(results: Path | str, where: Whereabouts) -> Iterator[FleetEvidence]:
     """The statistics of a results folder, one part file at a time."""
-    folder = Path(results)
-    files = sorted((folder / "verdicts").glob("part-*.parquet"))
-    if not files:
-        raise FolderError(f"{folder}: expected a results folder with verdicts/, found none")
-    for file in files:
-        yield collect(_read(file), _read(folder / "evidence" / file.name), where)
+    names = [[path.name for path in part_files(results, table)] for table in ("verdicts", "evidence")]
+    if names[0] != names[1]:
+        lone = sorted({*names[0]} ^ {*names[1]})[0]
+        raise FolderError(f"{results}: expected the same parts in verdicts/ and evidence/, found {lone} in one alone")
+    for verdicts, evidence in zip(*(read_parts(results, table) for table in ("verdicts", "evidence")), strict=True):
+        yield collect(verdicts, evidence, where, source=str(results))
 
 
-def collect(verdicts: pa.Table, evidence: pa.Table, where: Whereabouts) -> FleetEvidence:
-    """The statistics of some rows of `verdicts` and `evidence`.
+def collect(verdicts: pa.Table, evidence: pa.Table, where: Whereabouts, *, source: str = "results") -> FleetEvidence:
+    """The statistics of some rows of `verdicts` and `evidence`; `source` is named where they cannot be.
 
     Labels that the model predicts where none are recorded count like recorded ones and are marked as `unlabelled`;
     labels recorded not to have come are counted as `absent` and left out of everything else.
     """
     at = pc.index_in(verdicts["sequence_id"], where.table["sequence_id"])
     if at.null_count:
-        raise FolderError(f"results: {at.null_count} explained sequences are not in the dataset")
+        raise FolderError(f"{source}: {at.null_count} explained sequences are not in the dataset")
+    _check_numbers(verdicts, evidence, source)
+    orphans = pc.index_in(_pair_key(evidence), _pair_key(verdicts)).null_count
+    if orphans:
+        raise FolderError(f"{source}: {orphans} rows of evidence are on pairs that verdicts/ does not hold")
     every = verdicts.select(["sequence_id", "label", "observed", "probability", "trusted", "seen_in_training"])
     for name in ("group", "window"):
         every = every.append_column(name, where.table[name].take(at))
@@ -153,6 +166,23 @@ def collect(verdicts: pa.Table, evidence: pa.Table, where: Whereabouts) -> Fleet
         cells=empty_evidence().cells,
         labels=_sum("labels", [_label_rows(placed), _absent_rows(absent)]),
     )
+
+
+def _check_numbers(verdicts: pa.Table, evidence: pa.Table, source: str) -> None:
+    """Sums in fixed point take numbers from -1 to 1 only; a name that is missing cannot be counted."""
+    tested = ~np.isnan(_floats(evidence["p_value"]))
+    for name, values, low in (
+        ("effect", _floats(evidence["effect"])[tested], -1.0),
+        ("se", pc.drop_null(evidence["se"]).to_numpy(), 0.0),
+        ("probability", pc.drop_null(verdicts["probability"]).to_numpy(), 0.0),
+    ):
+        high = np.inf if name == "se" else 1.0
+        wrong = values[~((values >= low) & (values <= high))]
+        if len(wrong):
+            raise FolderError(f"{source}: {name}: expected numbers from {low:g} to {high:g}, got {wrong[0]:g}")
+    for name, column in (("label", verdicts["label"]), ("event", evidence["event"])):
+        if column.null_count:
+            raise FolderError(f"{source}: {name}: expected a name in every row, found none in {column.null_count}")
 
 
 def _pair_key(table: pa.Table) -> pa.ChunkedArray:
@@ -239,10 +269,3 @@ def _schema(name: str) -> pa.Schema:
 
 def _floats(column: pa.ChunkedArray) -> npt.NDArray[np.float64]:
     return np.asarray(column.cast(pa.float64()).to_numpy(zero_copy_only=False), np.float64)
-
-
-def _read(path: Path) -> pa.Table:
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise FolderError(f"{path}: damaged or no Parquet file") from error

@@ -23,6 +23,10 @@ SHARES = (0.4, 0.1)
 """How far all events have faded where slopes are taken; a second one where the budget allows."""
 MOVES_VOICE = 0.3
 """Voice of the forecast's moves beside the slopes (both scaled to at most 1)."""
+WORTH = 0.3
+"""Types with less than this share of the promise of the most promising one are not looked at closely."""
+TELLING = 0.4
+"""Types with at least this share of it may be accepted by their score."""
 WEAK = 0.2
 """Types below this share of the strongest are no part of the guessed boundary."""
 LARGEST_RATE, SMALLEST_RATE = 0.5, 0.12
@@ -40,6 +44,16 @@ class Ranking:
     """Forward passes, or their worth."""
     screen: Stage | None = None
     """The contexts behind the ranking, where it was made from contexts."""
+    promise: Float64 | None = None
+    """(K, Y') how promising, where the ranking was made from slopes."""
+
+    def shares(self, allowed: Bool) -> Float64 | None:
+        """The promise of every type as a share of the largest among those `allowed` (Y', K): (K, Y')."""
+        if self.promise is None:
+            return None
+        largest = np.where(allowed.T, self.promise, 0.0).max(0)
+        shares: Float64 = self.promise / largest.clip(min=1e-12)
+        return shares
 
     @property
     def ranked_by(self) -> RankedBy:
@@ -78,7 +92,7 @@ def rank_by_slopes(model: LabelDensity, subject: Subject, labels: Int64, shares:
     promise = strength + MOVES_VOICE * _scaled(forecast_moves(model, subject, labels), axis=0)
     orders = [np.argsort(-promise[:, j], kind="stable") for j in range(len(labels))]
     sizes = (strength > WEAK * strength.max(0, keepdims=True)).sum(0).clip(1).astype(float)
-    return Ranking(orders, sizes, 1 + PASSES * len(shares) * len(labels))
+    return Ranking(orders, sizes, 1 + PASSES * len(shares) * len(labels), promise=promise)
 
 
 def rank_by_screen(
@@ -93,8 +107,13 @@ def rank_by_screen(
 
 
 def choose_finalists(ranking: Ranking, allowed: Bool, count: int) -> list[Int64]:
-    """The `count` most promising types for each label among those `allowed` (Y', K)."""
-    return [order[allowed[j][order]][:count] for j, order in enumerate(ranking.orders)]
+    """The `count` most promising types for each label among those `allowed` (Y', K), all of them `WORTH` a look.
+
+    Fewer finalists leave more power to each; slopes know nothing of the masks, so the tests keep their promise.
+    """
+    chosen = [order[allowed[j][order]][:count] for j, order in enumerate(ranking.orders)]
+    shares = ranking.shares(allowed)
+    return chosen if shares is None else [best[shares[best, j] >= WORTH] for j, best in enumerate(chosen)]
 
 
 def focus_rates(ranking: Ranking, finalists: list[Int64], count: int) -> Float64:

@@ -97,6 +97,11 @@ class FleetPrior:
             rows.setdefault(label, {})[event] = row
         return rows
 
+    @cached_property
+    def labels(self) -> frozenset[str]:
+        """The labels that the fleet has evidence or a classical boundary for."""
+        return frozenset(self._rows).union(() if self.classical is None else self.classical.features)
+
     def rate(self, label: str, event: str, fold: int) -> float:
         """How often the event is a cause where label and event are present, as far as the other folds tell."""
         row = self._rows.get(label, {}).get(event)

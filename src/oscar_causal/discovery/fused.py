@@ -75,11 +75,11 @@ def one_shot(
     *,
     forbidden: Bool | None = None,
 ) -> Own:
-    """`intervention` with the contexts that the looks leave."""
+    """`intervention` with the contexts that the looks leave; what it says by scores the fleet says better."""
     config, fused = settings
     if config.contexts - fused.looks < LEAST:
         raise UsageError(f"contexts: fused needs at least {fused.looks + LEAST}, got {config.contexts}")
-    smaller = replace(config, contexts=config.contexts - fused.looks)
+    smaller = replace(config, contexts=config.contexts - fused.looks, tested_only=True)
     return intervention.explain(model, subject, labels, names, smaller, forbidden=forbidden)
 
 
@@ -282,6 +282,7 @@ class _Judge:
                     self._sources(item, by_rule),
                     verdict=self._verdict(item, float(q_values[k])),
                     q_value=float(q_values[k]),
+                    accepted_by=None,
                     posterior=float(posteriors[k]),
                     log_ratio=float(ratios[k]),
                     response=None if seen is None else float(measured.look.responses[seen, j]),

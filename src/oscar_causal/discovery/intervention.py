@@ -18,10 +18,10 @@ from functools import cached_property
 import numpy as np
 
 from oscar_causal.density.interface import LabelDensity
-from oscar_causal.discovery.boundary import EventEvidence, RankedBy, Verdict
+from oscar_causal.discovery.boundary import AcceptedBy, EventEvidence, RankedBy, Verdict
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
 from oscar_causal.discovery.differences import Differences, differences
-from oscar_causal.discovery.finalists import choose_finalists, focus_rates, rank
+from oscar_causal.discovery.finalists import TELLING, choose_finalists, focus_rates, rank
 from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
 from oscar_causal.discovery.removal import Removed, remove_finalists
 from oscar_causal.discovery.subject import Stage, Subject, respond
@@ -31,7 +31,7 @@ TIE_FLAG = "order inside a timestamp matters"
 
 
 SMALLEST_ALPHA = 0.0005
-"""Redraws have a resolution: 40,000 of them take a second per sequence."""
+"""Smaller ones ask for so many redraws that a sequence takes seconds."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +54,8 @@ class InterventionConfig:
     """Types per label that are looked at closely; by default a sixteenth of the contexts and four more."""
     redraws: int = 2000
     """Redraws of a mask column per test; where few of them reach what was seen, as many more as alpha asks for."""
+    tested_only: bool = False
+    """Accept only what a test has shown, nothing by its score."""
     shuffle_ties: bool = True
     """Shuffle events with one timestamp, so that their stored order cannot decide."""
 
@@ -133,9 +135,11 @@ def explain(
         model, subject, labels, tested, reference, delta=config.delta, budget=config.removal_budget
     )
     hangs = np.abs(unchanged - observed).max(0) > config.delta
+    shares = ranking.shares(allowed)
     results = []
     for j in range(len(labels)):
-        judge = _Judge(subject, names, config, ranking.screen, focus, j, float(reference[j]))
+        share = None if shares is None else shares[:, j]
+        judge = _Judge(subject, names, config, ranking.screen, focus, j, float(reference[j]), share)
         evidence = judge.all_evidence(allowed[j], tested[j], removed[j])
         flags = ((TIE_FLAG,) if hangs[j] else ()) + tuple(filter(None, map(_turning, evidence)))
         results.append(LabelEvidence(float(observed[j]), evidence, flags, ranking.ranked_by))
@@ -164,6 +168,8 @@ class _Judge:
     focus: Stage
     label: int
     reference: float
+    share: Float64 | None
+    """(K,) see `EventEvidence.share`; None = a screen ranked the types."""
 
     def all_evidence(self, allowed: Bool, tested: Focus, removed: Removed) -> tuple[EventEvidence, ...]:
         """Evidence for every finalist, and for every other allowed type that was replaced in some context."""
@@ -183,10 +189,16 @@ class _Judge:
         effect, se, low, high = float(close.effects[k]), close.error(k), float(close.low[k]), float(close.high[k])
         q, drop = float(tested.q_values[k]), removed.drop(t, self.reference)
         partner = removed.partner.get(t)
+        jointly = None if partner is None else self.reference - removed.without_both[t]
+        share = None if self.share is None else float(self.share[t])
+        verdict = self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high))
+        by: AcceptedBy | None = "test" if verdict in ("cause", "inhibitor") else None
+        if by is None and self._speaks_for(share, max(effect, drop or 0.0, jointly or 0.0)):
+            verdict, by = "cause", "score"
         return EventEvidence(
             event=self.names[t],
             positions=self.subject.places[t],
-            verdict=self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high)),
+            verdict=verdict,
             effect=effect,
             se=se,
             n_kept=int(close.kept[k]),
@@ -194,6 +206,8 @@ class _Judge:
             p_value=float(tested.tests.p_values[k]),
             q_value=q,
             score=float(tested.tests.scores[k]),
+            share=share,
+            accepted_by=by,
             indicator=effect,
             indicator_sd=self.spread,
             indicator_se=se,
@@ -203,7 +217,7 @@ class _Judge:
             alone=drop,
             mattered=removed.mattered.get(t),
             partner=None if partner is None else self.names[partner],
-            jointly=None if partner is None else self.reference - removed.without_both[t],
+            jointly=jointly,
         )
 
     @cached_property
@@ -226,6 +240,15 @@ class _Judge:
         if -self.config.delta <= interval[0] and interval[1] <= self.config.delta:
             return "no effect"
         return "not resolvable"
+
+    def _speaks_for(self, share: float | None, fall: float) -> bool:
+        """Is an event that no test has shown among the strongest by slopes, with a measured effect that agrees?
+
+        The fall of P(label) is taken as a share of P(label), so labels that the model doubts have causes too.
+        """
+        if share is None or self.config.tested_only:
+            return False
+        return share >= TELLING and fall >= self.config.delta * self.reference
 
     def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
         small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta

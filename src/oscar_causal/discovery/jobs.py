@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from oscar_causal import __version__
 from oscar_causal.data.folders import finite_or_none, read_json
@@ -19,6 +21,7 @@ from oscar_causal.density.memory import GIB, TOKENS_PER_PASS
 from oscar_causal.discovery.results import fingerprint
 from oscar_causal.discovery.settings import DiscoveryConfig
 from oscar_causal.discovery.survey import Survey, plan_memory, survey
+from oscar_causal.errors import UsageError
 
 Indices = npt.NDArray[np.int64]
 
@@ -53,7 +56,11 @@ def prepare_run(
     processes: int,
     resume: bool,
 ) -> tuple[dict[str, Any], Job, Survey]:
-    """Look at the data, plan the memory, and describe the run. A resumed run keeps the piece size it began with."""
+    """Look at the data, plan the memory, and describe the run.
+
+    `memory` is the cap of one process in GiB; without it `processes` share what is free. A resumed run keeps the piece
+    size it began with, and wants the libraries it began with.
+    """
     models = [load_models(path) for path in (job.model, *job.also)]
     job.config.check(models[0].vocabulary)
     seen = survey(Path(job.dataset), chosen, models[0], job.config)
@@ -61,12 +68,37 @@ def prepare_run(
     estimate, cap = plan_memory(models, seen, job.config, device=device, gib=memory, processes=processes)
     usual = estimate.tokens_per_pass == TOKENS_PER_PASS[device.split(":")[0]]
     tokens = None if usual else estimate.tokens_per_pass
-    before = Path(out).with_name(f"{Path(out).name}.partial") / "run.json"
-    if resume and memory is None and before.exists():
-        tokens = read_json(before).get("tokens_per_pass")
+    before = read_json(partial_run(out)) if resume and partial_run(out).exists() else {}
+    _refuse_other_versions(before)
+    if before and memory is None:
+        tokens = before.get("tokens_per_pass")
     job = replace(job, tokens_per_pass=tokens)
-    run = describe_run(job, chosen)
-    return {**run, "memory": {**estimate.to_json(), "cap_gib": finite_or_none(cap / GIB)}}, job, seen
+    about = {
+        "memory": {**estimate.to_json(), "cap_gib": finite_or_none(cap / GIB)},
+        "calibrated": all(model.calibration is not None for model in models[0].models),
+        "min_context": models[0].min_context,
+        "unknown": dict(seen.unknown_names),
+    }
+    return {**describe_run(job, chosen), **about}, job, seen
+
+
+def partial_run(out: Path | str) -> Path:
+    """The `run.json` of a run that is not finished."""
+    return Path(out).with_name(f"{Path(out).name}.partial") / "run.json"
+
+
+def versions() -> dict[str, str]:
+    """Of the program and of the libraries that make its figures: others move the last bits."""
+    return {"oscar": __version__, "torch": torch.__version__, "numpy": np.__version__}
+
+
+def _refuse_other_versions(before: Mapping[str, Any]) -> None:
+    """One table must not be half from one library and half from another."""
+    began = before.get("versions") or {}
+    for name, now in versions().items():
+        if before and began.get(name) != now:
+            then = began.get(name, "an unrecorded version")
+            raise UsageError(f"--resume: that run began with {name} {then} and this is {now}; expected the same")
 
 
 def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:
@@ -84,7 +116,7 @@ def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:
         "also": [{"path": path, "digest": model_digest(path)} for path in job.also],
         "sequences": len(chosen),
         "selection": hashlib.sha256(chosen.tobytes()).hexdigest(),
-        "versions": {"oscar": __version__},
+        "versions": versions(),
     }
     decides = {key: what[key] for key in ("config", "seed", "precision", "tokens_per_pass", "selection", "versions")}
     decides |= {"dataset": what["dataset"]["digest"], "model": what["model"]["digest"]}

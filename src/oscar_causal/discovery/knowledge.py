@@ -54,10 +54,11 @@ class Knowledge:
 
     def __post_init__(self) -> None:
         for label in (None, *self.labels):
-            both = self.forbidden_for(label) & self.required_for(label)
-            if both:
-                where = "" if label is None else f" for label {label!r}"
-                raise UsageError(f"knowledge: event {min(both)!r} is both forbidden and required{where}")
+            where = "" if label is None else f" for label {label!r}"
+            for word, barred in (("forbidden", self.forbidden_for(label)), ("excluded", {*self.excluded})):
+                both = barred & self.required_for(label)
+                if both:
+                    raise UsageError(f"knowledge: event {min(both)!r} is both {word} and required{where}")
 
     def forbidden_for(self, label: str | None) -> set[str]:
         """Events that cannot be in the boundary of this label (None: of any)."""

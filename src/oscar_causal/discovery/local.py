@@ -24,16 +24,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from oscar_causal.data.folders import read_json
 from oscar_causal.data.rows import SequenceRows
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.density.folds import MEAN, load_models
 from oscar_causal.discovery.boundary import Boundary
 from oscar_causal.discovery.jobs import Job as Job  # also known here
-from oscar_causal.discovery.jobs import prepare_run
+from oscar_causal.discovery.jobs import partial_run, prepare_run
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
-from oscar_causal.discovery.ranks import Ranks, join_ranks
+from oscar_causal.discovery.ranks import join_ranks
 from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, shard_files
-from oscar_causal.discovery.survey import explained_sequences
+from oscar_causal.discovery.survey import Survey, explained_sequences
 from oscar_causal.errors import OscarError, UsageError
 
 OnBegin = Callable[[dict[str, Any]], None]
@@ -65,7 +66,7 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     `workers` processes share the work (one by default; with the engine `ray` all that the cluster has room for). Under
     torchrun each process takes its share of the shards and the first one finishes the folder. `device` is cpu or cuda;
     with `ray` also auto: the GPUs of the cluster if it has any. `also`: further model folders, whose agreement with
-    each verdict is recorded. `memory`: most GiB for all processes of this machine (default: a share of what is free).
+    each verdict is recorded. `memory`: most GiB for one process (default: its part of a share of what is free).
     `precision` of the label density on a GPU: tf32 (default) or bf16.
     `on_begin` is told the content of `run.json` before the work begins.
     """
@@ -80,8 +81,13 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     job = replace(job, bf16=precision == "bf16")
     if engine == "ray" and memory is None:
         memory = math.inf  # of the cluster's machines nothing is known here
-    run, job, seen = prepare_run(job, out, chosen, memory=memory, processes=workers or 1, resume=resume)
-    writer = _open_writer(ranks, out, run, resume=resume, force=force)
+    processes = (workers or 1) * ranks.local_world
+
+    def open_run() -> tuple[dict[str, Any], Job, Survey, ResultsWriter]:
+        run, planned, seen = prepare_run(job, out, chosen, memory=memory, processes=processes, resume=resume)
+        return run, planned, seen, ResultsWriter(out, run, resume=resume, force=force)
+
+    run, job, seen, writer = ranks.first(open_run) or _join_run(job, out)
     try:
         if on_begin is not None:
             on_begin(run)
@@ -97,7 +103,7 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
             if on_progress is not None:
                 on_progress(done, total)
         ranks.wait()
-        if ranks.rank == 0:
+        if seen is not None:
             how = {"engine": engine, "workers": workers, "processes": ranks.world, "device": device}
             run["counts"] = seen.counts(explained_sequences(writer.partial / "verdicts"))
             writer.finish(seconds=time.time() - begun, host=platform.node(), counts=run["counts"], **how)
@@ -118,28 +124,35 @@ def shard_size(sequences: int) -> int:
 
 
 def _check_engine(engine: str, workers: int | None, device: str) -> None:
-    import torch
-
     if engine not in ENGINES:
         raise UsageError(f"--engine: expected one of {', '.join(ENGINES)}, got {engine!r}")
-    kinds = "cpu, cuda or auto" if engine == "ray" else "cpu or cuda"
-    if not re.fullmatch(r"cpu|cuda(:\d+)?" + ("|auto" if engine == "ray" else ""), device):
-        raise UsageError(f"--device: expected {kinds}, got {device!r}")
-    here = torch.cuda.device_count()
-    if engine == "local" and device.startswith("cuda") and int(device[5:] or 0) >= here:
-        raise UsageError(f"--device: expected cpu or one of the {here} GPUs that torch finds here, got {device!r}")
+    if engine == "local":
+        check_device(device)
+    elif not re.fullmatch(r"cpu|cuda(:\d+)?|auto", device):
+        raise UsageError(f"--device: expected cpu, cuda or auto, got {device!r}")
     if workers is not None and workers < 1:
         raise UsageError(f"--workers: expected at least 1, got {workers}")
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that this machine does not have."""
+    import torch
+
+    if not re.fullmatch(r"cpu|cuda(:\d+)?", device):
+        raise UsageError(f"--device: expected cpu or cuda, got {device!r}")
+    here = torch.cuda.device_count()
+    if device.startswith("cuda") and int(device[5:] or 0) >= here:
+        raise UsageError(f"--device: expected cpu or one of the {here} GPUs that torch finds here, got {device!r}")
 
 
 def _resolved(folders: Sequence[Path | str]) -> tuple[str, ...]:
     return tuple(str(Path(folder).resolve()) for folder in folders)
 
 
-def _open_writer(ranks: Ranks, out: Path | str, run: dict[str, Any], *, resume: bool, force: bool) -> ResultsWriter:
-    """The first process opens the folder, the others join when it is there."""
-    writer = ranks.first(lambda: ResultsWriter(out, run, resume=resume, force=force))
-    return writer if writer is not None else ResultsWriter(out, run, joins=True)
+def _join_run(job: Job, out: Path | str) -> tuple[dict[str, Any], Job, None, ResultsWriter]:
+    """Join a run that the first process has opened: its plan holds for all, whatever memory is free here."""
+    run = read_json(partial_run(out))
+    return run, replace(job, tokens_per_pass=run["tokens_per_pass"]), None, ResultsWriter(out, run, joins=True)
 
 
 class ShardExplainer:

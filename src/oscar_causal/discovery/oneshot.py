@@ -22,6 +22,7 @@ from oscar_causal.discovery.contexts import Int64
 from oscar_causal.discovery.doubt import borderline_flags, with_agreement
 from oscar_causal.discovery.settings import ESTIMATORS, DiscoveryConfig
 from oscar_causal.discovery.sources import with_replacement
+from oscar_causal.discovery.survey import first_names
 
 __all__ = ["ESTIMATORS", "DiscoveryConfig", "discover", "explain_sequence"]
 
@@ -135,7 +136,8 @@ def explain_sequence(
         labels = _predicted(model, sequence)
     if not len(labels):
         return []
-    flags = _flags(encoded, index, sequence, model.min_context)
+    flags = [*_flags(encoded, index, sequence, model.min_context), *_untrained(config, model)]
+    flags += _unknown(dataset, index, sequence, model.vocabulary)
     flags += [f"channel {name} missing" for name in getattr(model, "channels", ()) if name not in dataset.channels]
     sequence_id = dataset.sequence_ids[index].as_py()
     subject_id = dataset.subject_ids[index].as_py()
@@ -187,12 +189,26 @@ def _flags(encoded: Encoded, index: int, sequence: Contexts, min_context: int) -
     flags = []
     if sequence.event_ids.shape[1] < min_context:
         flags.append(f"shorter than the model's c = {min_context} events")
-    unknown = int((sequence.event_ids == UNKNOWN_ID).sum())
-    if unknown:
-        flags.append(f"{unknown} unknown events")
     if encoded.cut[index]:
         flags.append("oldest events cut off")
     return flags
+
+
+def _untrained(config: DiscoveryConfig, model: LabelDensity) -> list[str]:
+    asked, trained = config.prefix.context, model.min_context
+    if config.estimator != "prefix" or asked >= trained:
+        return []
+    return [f"c = {asked}: the model has learnt to predict labels from c = {trained} events on"]
+
+
+def _unknown(dataset: Dataset, index: int, sequence: Contexts, vocabulary: Vocabulary) -> list[str]:
+    """How many events the model reads as unknown, and the names of the first few."""
+    count = int((sequence.event_ids == UNKNOWN_ID).sum())
+    if not count:
+        return []
+    read = dataset.events_of(index)[-sequence.event_ids.shape[1] :]
+    names = list(dict.fromkeys(name for name in read if name not in vocabulary.event_ids))
+    return [f"{count} unknown events: {first_names(names)}"]
 
 
 def _shifted(item: EventEvidence, shift: int) -> EventEvidence:

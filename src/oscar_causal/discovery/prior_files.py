@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -15,24 +15,26 @@ import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import check_format, read_json, write_json
 from oscar_causal.data.rules import read_rules
+from oscar_causal.data.subjects import seen_subjects
 from oscar_causal.discovery.cells import CELLS
 from oscar_causal.discovery.evidence import FOLDS
 from oscar_causal.discovery.fleet_prior import Classical, FleetPrior
 from oscar_causal.discovery.reading import Features, Readings
 from oscar_causal.discovery.two_groups import CLASSES
-from oscar_causal.errors import FolderError
+from oscar_causal.errors import FolderError, UsageError
 
 FORMAT_VERSION = 2
 """1: no readings; the classical boundary's word in a sequence was a part of the tables and is no longer used."""
 FILES = ("prior.json", "prior.parquet", "readings.json", "rules.json")
 NEEDED = ("prior.json", "prior.parquet")
+PAIRS = pa.schema([("label", pa.string()), ("event", pa.string()), ("sequences", pa.int64())])
 
 
 def write_prior(folder: Path, prior: FleetPrior) -> None:
     """Write the prior into a folder."""
     rates = {"rates": prior.rates, "outside": prior.outside}
     columns = {
-        **{name: prior.pairs[name] for name in ("label", "event", "sequences")},
+        **{name: prior.pairs[name] for name in PAIRS.names},
         **{name: pa.FixedSizeListArray.from_arrays(pa.array(v.ravel()), FOLDS) for name, v in rates.items()},
     }
     pq.write_table(pa.table(columns), folder / "prior.parquet", compression="zstd")
@@ -92,6 +94,17 @@ def opened_prior(population: str) -> FleetPrior:
     return read_prior(population)
 
 
+def refuse_foreign(population: str, labels: Collection[str]) -> None:
+    """Refuse a population that knows none of these labels: its prior would say nothing, and nobody would be told."""
+    known = opened_prior(population).labels
+    if known.isdisjoint(labels):
+        some = ", ".join(map(repr, sorted(known)[:3]))
+        raise UsageError(
+            f"{population}: expected a population that knows one of the {len(labels)} labels of the run, "
+            f"got one of another fleet ({len(known)} labels: {some}{', …' if len(known) > 3 else ''})"
+        )
+
+
 def read_prior(population: Path | str) -> FleetPrior:
     """The prior of a population folder, with its recovered rules where it has any."""
     folder = Path(population)
@@ -100,24 +113,39 @@ def read_prior(population: Path | str) -> FleetPrior:
     check_format(info, path, kind="prior", newest=FORMAT_VERSION)
     try:
         table = pq.read_table(folder / "prior.parquet")
+        pairs = _without_nulls(table.select(PAIRS.names).cast(PAIRS))
         rates = _rates(table, "rates")
         outside = _rates(table, "outside") if "outside" in table.column_names else rates
         ratios, means = _tables(info)
         classical, rare = _classical(info["classical"]), frozenset(info["rare"])
         readings = _readings(folder / "readings.json")
         never = {label: {e: tuple(o) for e, o in part.items()} for label, part in info.get("never_without", {}).items()}
-    except (pa.ArrowException, OSError, AttributeError, KeyError, TypeError, ValueError) as error:
+        subjects = _packed(info.get("rule_subjects"))
+    except (pa.ArrowException, OSError, AttributeError, LookupError, OverflowError, TypeError, ValueError) as error:
         raise FolderError(f"{folder}: damaged population: {path.name} or prior.parquet cannot be read") from error
     rules = folder / "rules.json"
     published = read_rules(rules) if rules.exists() else {}
-    pairs = table.select(["label", "event", "sequences"])
     known = {label: item.rule for label, item in published.items()}
-    subjects = info.get("rule_subjects")
     return FleetPrior(pairs, rates, outside, ratios, means, rare, classical, readings, known, subjects, never)
 
 
 def _rates(table: pa.Table, name: str) -> Any:
-    return pc.list_flatten(table[name]).to_numpy().reshape(len(table), FOLDS)
+    rates = pc.list_flatten(table[name]).to_numpy().astype(float).reshape(len(table), FOLDS)
+    if not ((rates >= 0) & (rates <= 1)).all():
+        raise ValueError("rates")
+    return rates
+
+
+def _without_nulls(table: pa.Table) -> pa.Table:
+    if any(column.null_count for column in table.columns):
+        raise ValueError("nulls")
+    return table
+
+
+def _packed(subjects: str | None) -> str | None:
+    """Packed subjects, if they can be unpacked."""
+    seen_subjects(pa.array([], pa.string()), [] if subjects is None else [subjects])
+    return subjects
 
 
 def _tables(info: Mapping[str, Any]) -> tuple[Any, Any]:
@@ -135,7 +163,7 @@ def _classical(info: Mapping[str, Any] | None) -> Classical | None:
     features, lowering = (
         {label: tuple(texts) for label, texts in info.get(name, {}).items()} for name in ("features", "lowering")
     )
-    return Classical(info["method"], features, info["positives"], info["subjects"], lowering)
+    return Classical(info["method"], features, info["positives"], _packed(info["subjects"]), lowering)
 
 
 def _readings(path: Path) -> Readings | None:
@@ -147,4 +175,6 @@ def _readings(path: Path) -> Readings | None:
         label: {int(text, 16): np.array(sums, np.int64).reshape(2, FOLDS) for text, sums in item["patterns"].items()}
         for label, item in told.items()
     }
+    if not all(counts.values()):
+        raise ValueError("no patterns")
     return Readings(features, counts)

@@ -25,6 +25,8 @@ class Ranks:
     rank: int = 0
     world: int = 1
     local_rank: int = 0
+    local_world: int = 1
+    """Processes on this machine."""
 
     def device(self, wanted: str) -> str:
         """Each process of a machine has a GPU of its own."""
@@ -70,5 +72,5 @@ def join_ranks() -> Ranks:
 
     if not torch.distributed.is_initialized():
         torch.distributed.init_process_group("gloo", timeout=PATIENCE)
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    return Ranks(torch.distributed.get_rank(), torch.distributed.get_world_size(), local)
+    local, beside = int(os.environ.get("LOCAL_RANK", "0")), int(os.environ.get("LOCAL_WORLD_SIZE", "1"))
+    return Ranks(torch.distributed.get_rank(), torch.distributed.get_world_size(), local, beside)

@@ -30,6 +30,7 @@ from oscar_causal.data.rules import EventIndex, Rule, event_names, format_rule, 
 from oscar_causal.data.rules.tree import Atom, atoms
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.discovery.evidence import FOLDS, GROUPS, FleetEvidence, pattern_evidence, subject_groups
+from oscar_causal.errors import DataError
 
 Float64 = npt.NDArray[np.float64]
 DOUBT = 0.2
@@ -46,6 +47,13 @@ SURE = 0.999
 """No count makes a cause certain: the assumptions may fail."""
 
 
+def _feature(text: str) -> Atom:
+    rule = parse(text)
+    if not isinstance(rule, Atom):
+        raise DataError(f"feature: expected an event, an order or a count, got {text!r}")
+    return rule
+
+
 @dataclass(frozen=True)
 class Features:
     """The boundary of one label as features."""
@@ -56,7 +64,7 @@ class Features:
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """Raising ones first; feature k is bit k of a pattern."""
-        return tuple(parse(text) for text in (*self.raising, *self.lowering))  # type: ignore[misc]
+        return tuple(_feature(text) for text in (*self.raising, *self.lowering))
 
     @cached_property
     def names(self) -> tuple[frozenset[str], ...]:

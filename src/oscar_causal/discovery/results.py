@@ -59,6 +59,8 @@ EVIDENCE_SCHEMA = pa.schema(
         ("n_replaced", pa.int32()),
         ("p_value", pa.float64()),
         ("score", pa.float64()),
+        ("share", pa.float64()),
+        ("accepted_by", pa.string()),
         ("borderline", pa.bool_()),
         ("posterior", pa.float64()),
         ("prior", pa.float64()),
@@ -91,9 +93,13 @@ CAUSE_SCHEMA = pa.schema(
         ("borderline", pa.bool_()),
         ("source", pa.string()),
         ("agreement", pa.float64()),
+        ("share", pa.float64()),
+        ("accepted_by", pa.string()),
     ]
 )
 _TABLES = {"evidence": EVIDENCE_SCHEMA, "causes": CAUSE_SCHEMA, "verdicts": VERDICT_SCHEMA}  # verdicts last
+_NEWER = ("ranked_by", "share", "accepted_by")
+"""Columns that folders of earlier versions lack."""
 _PARQUET: dict[str, Any] = {"compression": "zstd", "compression_level": 1, "write_page_checksum": True}
 
 
@@ -126,15 +132,21 @@ class ResultsWriter:
 
     def _open(self, resume: bool) -> None:
         marker = self.partial / "run.json"
-        if marker.exists() and not resume:
-            raise UsageError(f"{self.partial}: an unfinished run is there; say --resume to go on or remove it")
-        if marker.exists() and read_json(marker).get("fingerprint") != self.run["fingerprint"]:
+        if marker.exists() and not resume and not self.force:
+            raise UsageError(
+                f"{self.partial}: an unfinished run is there; say --resume to go on or --force to replace it"
+            )
+        if marker.exists() and resume and read_json(marker).get("fingerprint") != self.run["fingerprint"]:
             raise UsageError(f"{self.partial}: --resume: that run had other settings, data or model")
         with _writing(self.partial):
             for name in _TABLES:
                 (self.partial / name).mkdir(parents=True, exist_ok=True)
             self.lock = exclusive(self.partial / "lock", what="writing results")
             try:
+                if not resume:  # with --force also what an unfinished run has left
+                    for path in (path for name in _TABLES for path in (self.partial / name).iterdir()):
+                        path.unlink()
+                    marker.unlink(missing_ok=True)
                 if not marker.exists():
                     write_json(marker, self.run)
             except OSError:
@@ -172,10 +184,11 @@ class ResultsWriter:
                 raise
 
     def finish(self, **times: Any) -> None:
-        """Write the run's times and let the folder appear under its name."""
+        """Write the run's times and the rows of its tables, and let the folder appear under its name."""
         with _writing(self.out):
-            write_json(self.partial / "run.json", {**self.run, **times})
             remove_leftovers(self.partial)
+            rows = {name: _rows(_files(self.partial / name)) for name in _TABLES}
+            write_json(self.partial / "run.json", {**self.run, **times, "rows": rows})
             (self.partial / "lock").unlink(missing_ok=True)
             move_into_place(self.partial, self.out, force=self.force)
         self.lock.close()
@@ -203,23 +216,42 @@ def read_run(folder: Path | str) -> dict[str, Any]:
     path = Path(folder) / "run.json"
     run = read_json(path)
     check_format(run, path, kind="results", newest=FORMAT_VERSION)
+    for name in ("dataset", "model"):
+        told = run.get(name) or {}
+        if not isinstance(told, dict) or not isinstance(told.get("path", ""), str | None):
+            raise FolderError(f"{path}: expected {name} to name a path, got {told!r}")
     return run
 
 
 def read_table(folder: Path | str, name: str) -> pa.Table:
-    """All rows of `verdicts`, `evidence` or `causes`."""
+    """All rows of `verdicts`, `evidence` or `causes`; lost parts and foreign ones are told."""
+    return pa.concat_tables([*read_parts(folder, name), _TABLES[name].empty_table()], promote_options="default")
+
+
+def read_parts(folder: Path | str, name: str) -> Iterator[pa.Table]:
+    """The same one part after the other, in the order of their numbers."""
+    for path in part_files(folder, name):
+        yield _read_part(path, _TABLES[name])
+
+
+def part_files(folder: Path | str, name: str) -> list[Path]:
+    """The files of a table, if they hold as many rows as `run.json` says (in folders of earlier versions it is silent).
+
+    Only the ends of the files are read.
+    """
     if name not in _TABLES:
         raise UsageError(f"results: expected one of {', '.join(_TABLES)}, got {name!r}")
-    if not (Path(folder) / name).is_dir():
+    place = Path(folder) / name
+    if not place.is_dir():
         raise FolderError(f"{folder}: expected a results folder with {name}/, found none")
-    schema = _TABLES[name]
-    read = _parts(Path(folder) / name)
-    try:
-        parts = [part.select([column for column in part.column_names if column in schema.names]) for part in read]
-        return pa.concat_tables([*parts, schema.empty_table()], promote_options="default")
-    except (pa.ArrowException, UnicodeDecodeError) as error:  # a name may be damaged too
-        reason = next(iter(str(error).splitlines()), "")
-        raise FolderError(f"{Path(folder) / name}: expected the columns of a results folder: {reason}") from error
+    files, told = _files(place), read_run(folder).get("rows")
+    if told is not None:
+        wanted, found = told.get(name) if isinstance(told, dict) else told, _rows(files)
+        if found != wanted:
+            raise FolderError(
+                f"{place}: expected {wanted!r} rows as run.json says, found {found}: parts are lost or foreign"
+            )
+    return files
 
 
 def boundary_table(boundaries: Iterable[Boundary], name: str) -> pa.Table:
@@ -237,14 +269,38 @@ def shard_files(boundaries: Iterable[Boundary]) -> dict[str, bytes]:
     return files
 
 
-def _parts(folder: Path) -> Iterator[pa.Table]:
-    for path in sorted(folder.glob("part-*.parquet")):
-        try:
-            table = pq.read_table(path, page_checksum_verification=True)
-            table.validate(full=True)
-            yield table
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise FolderError(f"{path}: damaged or no Parquet file") from error
+def _files(place: Path) -> list[Path]:
+    return sorted(place.glob("part-*.parquet"))
+
+
+def _rows(files: list[Path]) -> int:
+    return sum(_rows_of(path) for path in files)
+
+
+def _rows_of(path: Path) -> int:
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise FolderError(f"{path}: damaged or no Parquet file") from error
+
+
+def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
+    """One part in the columns of the schema; newer ones may be missing, others are left out."""
+    try:
+        table = pq.read_table(path, page_checksum_verification=True)
+        table.validate(full=True)
+        names = [name for name in schema.names if name in table.column_names]
+        lost = [name for name in schema.names if name not in (*names, *_NEWER)]
+        kept = table.select(names)
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:  # names may be damaged, or be there twice
+        raise FolderError(f"{path}: damaged or no Parquet file") from error
+    if lost:
+        raise FolderError(f"{path}: expected the columns of a results folder, found no {lost[0]!r}")
+    for field in kept.schema:
+        wanted = schema.field(field.name).type
+        if field.type != wanted:
+            raise FolderError(f"{path}: expected the column {field.name!r} as {wanted}, got {field.type}")
+    return kept
 
 
 def _is_whole(path: Path, schema: pa.Schema) -> bool:

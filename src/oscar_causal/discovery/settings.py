@@ -19,7 +19,7 @@ from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.knowledge import Knowledge
 from oscar_causal.discovery.prefix import PrefixConfig
-from oscar_causal.discovery.prior_files import prior_digest
+from oscar_causal.discovery.prior_files import prior_digest, refuse_foreign
 from oscar_causal.discovery.sources import REPLACEMENTS
 from oscar_causal.errors import UsageError
 
@@ -77,6 +77,19 @@ class DiscoveryConfig:
             raise UsageError(f"replacement: expected one of {known}, got {self.replacement!r}")
         if self.estimator == "prefix" and self.replacement == "delete":
             raise UsageError("replacement: prefix draws the first events anew; expected model, marginal or donors")
+        self._refuse_idle_settings()
+        _ = self.known  # excluded here and required there is refused at birth
+
+    def _refuse_idle_settings(self) -> None:
+        """What the estimator would not look at must not pass for a setting."""
+        for name, kind in (("intervention", InterventionConfig), ("prefix", PrefixConfig)):
+            if name not in self._used and getattr(self, name) != kind():
+                raise UsageError(f"{name}: its settings mean nothing to the estimator {self.estimator_name}")
+
+    @property
+    def _used(self) -> tuple[str, ...]:
+        """Which of the estimators' settings this run looks at."""
+        return ("fused", "intervention") if self.estimator == "fused" else (self.estimator_name,)
 
     def check(self, vocabulary: Vocabulary) -> None:
         """Refuse names of labels and events that a model does not know."""
@@ -84,6 +97,8 @@ class DiscoveryConfig:
         unknown = [name for name in self.labels if name not in vocabulary.label_ids]
         if unknown and not isinstance(self.labels, str):
             raise UsageError(f"labels: the model does not know {unknown[0]!r}")
+        if self.fused.population is not None:
+            refuse_foreign(self.fused.population, vocabulary.labels if isinstance(self.labels, str) else self.labels)
 
     @property
     def known(self) -> Knowledge:
@@ -103,8 +118,7 @@ class DiscoveryConfig:
     def to_json(self) -> dict[str, Any]:
         """All settings that decide the results; own functions by name and by a hash of their source."""
         settings = asdict(self)
-        used = ("fused", "intervention") if self.estimator == "fused" else (self.estimator,)
-        kept = {key: value for key, value in settings.items() if key not in ESTIMATORS or key in used}
+        kept = {key: value for key, value in settings.items() if key not in ESTIMATORS or key in self._used}
         if self.fused.population is not None:
             kept["fused"] |= {"digest": prior_digest(self.fused.population)}
         own = {key: getattr(self, key) for key in ("estimator", "replacement") if is_own(getattr(self, key))}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from oscar_causal.discovery.settings import DiscoveryConfig
 from oscar_causal.errors import UsageError
 
 Indices = npt.NDArray[np.int64]
+NAMED = 5
+"""So many unknown names are told, no more."""
 RANKING = 4
 """Ranking by slopes takes no more than this part (one in so many) of the contexts."""
 
@@ -41,10 +45,14 @@ class Survey:
     """Events that the model reads as unknown."""
     unknown_labels: int
     """Recorded (sequence, label) pairs that cannot be explained because the model does not know the label."""
+    unknown_names: Mapping[str, list[str]]
+    """The most frequent of both, under `events` and `labels`."""
 
     def counts(self, explained: int) -> dict[str, int]:
         """For `run.json`; `explained` sequences had at least one label to explain."""
-        own = {name: value for name, value in vars(self).items() if name not in ("sequences", "longest")}
+        own = {
+            name: value for name, value in vars(self).items() if name not in ("sequences", "longest", "unknown_names")
+        }
         return {
             "sequences": self.sequences,
             "explained": explained,
@@ -58,7 +66,8 @@ def survey(dataset: Path, chosen: Indices, models: ModelSet, config: DiscoveryCo
     least = config.prefix.context + 1 if config.estimator == "prefix" else models.min_context
     wanted = np.zeros(int(chosen.max(initial=-1)) + 1, bool)
     wanted[chosen] = True
-    begin, lengths, unknown_events, unknown_labels = 0, [np.zeros(0, np.int64)], 0, 0
+    begin, lengths = 0, [np.zeros(0, np.int64)]
+    unknown: dict[str, Counter[str]] = {"events": Counter(), "labels": Counter()}
     for table in stream_columns(dataset, ("events", "labels")):
         rows = np.zeros(len(table), bool)
         here = wanted[begin : begin + len(table)]
@@ -66,32 +75,54 @@ def survey(dataset: Path, chosen: Indices, models: ModelSet, config: DiscoveryCo
         begin += len(table)
         part = table.filter(pa.array(rows))
         lengths.append(pc.list_value_length(part["events"]).to_numpy().astype(np.int64))
-        unknown_events += _unknown_events(part["events"], models.vocabulary, models.max_length)
+        unknown["events"] += _unknown_events(part["events"], models.vocabulary, models.max_length)
         if "labels" in part.column_names:
-            known = pa.array(models.vocabulary.labels, pa.string())
-            unknown_labels += pc.sum(pc.invert(pc.is_in(pc.list_flatten(part["labels"]), known))).as_py() or 0
+            unknown["labels"] += _unknown_labels(part["labels"], models.vocabulary)
     every = np.concatenate(lengths)
     return Survey(
         sequences=len(chosen),
         longest=int(np.minimum(every, models.max_length).max(initial=0)),
         shorter_than_c=int((every < least).sum()),
         cut=int((every > models.max_length).sum()),
-        unknown_events=unknown_events,
-        unknown_labels=unknown_labels,
+        unknown_events=unknown["events"].total(),
+        unknown_labels=unknown["labels"].total(),
+        unknown_names={kind: _most_frequent(found) for kind, found in unknown.items()},
     )
 
 
-def _unknown_events(column: pa.ChunkedArray, vocabulary: Vocabulary, max_length: int) -> int:
-    """Events that the vocabulary lacks among the last `max_length` of each sequence."""
+def _unknown_events(column: pa.ChunkedArray, vocabulary: Vocabulary, max_length: int) -> Counter[str]:
+    """Events that the vocabulary lacks, and how often, among the last `max_length` of each sequence."""
     events = column.combine_chunks()
     if not len(events):
-        return 0
+        return Counter()
     offsets = list_offsets(events)
     encoded = events.flatten().dictionary_encode()
-    unknown = vocabulary.event_table(encoded.dictionary.to_pylist()) == UNKNOWN_ID
+    names = encoded.dictionary.to_pylist()
+    unknown = vocabulary.event_table(names) == UNKNOWN_ID
     lengths = np.diff(offsets)
     from_end = np.repeat(offsets[1:] - offsets[0], lengths) - np.arange(int(lengths.sum()))
-    return int((unknown[encoded.indices.to_numpy(zero_copy_only=False)] & (from_end <= max_length)).sum())
+    read = encoded.indices.to_numpy(zero_copy_only=False)[from_end <= max_length]
+    counts = np.bincount(read, minlength=len(names)) * unknown
+    return Counter({names[k]: int(counts[k]) for k in np.flatnonzero(counts).tolist()})
+
+
+def _unknown_labels(column: pa.ChunkedArray, vocabulary: Vocabulary) -> Counter[str]:
+    values = pc.value_counts(pc.list_flatten(column)).to_pylist()
+    return Counter({item["values"]: item["counts"] for item in values if item["values"] not in vocabulary.label_ids})
+
+
+def _most_frequent(found: Counter[str]) -> list[str]:
+    return sorted(found, key=lambda name: (-found[name], name))[:NAMED]
+
+
+def first_names(names: Sequence[str]) -> str:
+    """A few names in one line, and how many more there are.
+
+    >>> first_names(["A", "B"]), first_names([f"E{k}" for k in range(9)])
+    ('A, B', 'E0, E1, E2, E3, E4 and 4 more')
+    """
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return ", ".join(names[:NAMED]) + more
 
 
 def explained_sequences(verdicts: Path) -> int:
@@ -103,7 +134,10 @@ def explained_sequences(verdicts: Path) -> int:
 def plan_memory(
     models: list[ModelSet], seen: Survey, config: DiscoveryConfig, *, device: str, gib: float | None, processes: int
 ) -> tuple[Estimate, float]:
-    """What one process takes, and its cap in bytes: `gib` or a share of what is free, for all processes together."""
+    """What one process takes, and its cap in bytes: `gib`, or its part of a share of what is free.
+
+    `gib` is for one process, so that the number of processes does not change the size of a piece.
+    """
     if gib is not None and not gib > 0:
         raise UsageError(f"--memory: expected a number of GiB above 0, got {gib}")
     networks = [model.network for part in models for model in part.models]
@@ -118,8 +152,8 @@ def plan_memory(
         sloped=0 if along else min(widest.labels, max(1, config.intervention.contexts // RANKING // PASSES)),
         labels_along=widest.labels if along else 0,
     )
-    whole = FREE_SHARE * free_bytes(device) if gib is None else gib * GIB
-    cap = whole / (1 if device.startswith("cuda") else processes)
+    sharing = 1 if device.startswith("cuda") else processes
+    cap = FREE_SHARE * free_bytes(device) / sharing if gib is None else gib * GIB
     return plan(work, cap=cap, device=device), cap
 
 

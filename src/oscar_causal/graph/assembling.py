@@ -17,7 +17,7 @@ from oscar_causal.density.folds import ModelSet, load_models
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.folder import read_boundaries
 from oscar_causal.discovery.classical.methods import ESTIMAND
-from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect_results, merge
+from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, check_window, collect_results, merge
 from oscar_causal.discovery.fleet_prior import Classical, FleetPrior, features_by_label, fit_prior
 from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.intervention import InterventionConfig
@@ -27,8 +27,9 @@ from oscar_causal.errors import FolderError, UsageError
 from oscar_causal.graph.calibration import Calibration, calibrate, choose_sequences
 from oscar_causal.graph.drift import drift
 from oscar_causal.graph.population import PopulationConfig, boundaries
-from oscar_causal.graph.population_folder import Population, is_population, label_table, read_info, read_statistics
+from oscar_causal.graph.population_folder import Population, is_population, label_table, read_info
 from oscar_causal.graph.rule_drift import Recover, rule_drift
+from oscar_causal.graph.statistics import read_statistics
 
 OnProgress = Callable[[int, int], None]
 
@@ -47,10 +48,12 @@ class AssemblyConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.window_days is not None and not self.window_days > 0:
-            raise UsageError(f"window: expected days above 0, got {self.window_days}")
+        if self.window_days is not None:
+            check_window(self.window_days)
         if self.looks_per_label < 0:
             raise UsageError(f"looks per label: expected 0 or more, got {self.looks_per_label}")
+        if self.seed < 0:
+            raise UsageError(f"seed: expected 0 or more, got {self.seed}")
 
 
 @dataclass(frozen=True)
@@ -73,12 +76,13 @@ def open_source(
 ) -> Source:
     """Open a results folder; dataset and model come from its `run.json` unless given."""
     run = read_run(results)
-    if run["estimator"] in ("prefix", *ESTIMAND):
+    if run.get("estimator") in ("prefix", *ESTIMAND):
         raise UsageError(f"{results}: expected results of intervention or fused, got {run['estimator']} (no effects)")
-    data = read_dataset(dataset or run["dataset"]["path"])
-    if data.info.get("digest") != run["dataset"].get("digest", data.info.get("digest")):
+    told = run.get("dataset") or {}
+    data = read_dataset(dataset or told.get("path") or "unknown")
+    if data.info.get("digest") != told.get("digest", data.info.get("digest")):
         raise FolderError(f"{data.path}: is not the dataset of {results} (other content)")
-    place = model or run.get("model", {}).get("path")
+    place = model or (run.get("model") or {}).get("path")
     if not with_model or not place:
         return Source(Path(results), run, data, None)
     if not Path(place).exists():
@@ -92,12 +96,13 @@ def read_classical(results: Path | str) -> Classical:
     if not path.exists():
         raise FolderError(f"{results}: expected the results of `oscar baseline` (boundaries.jsonl), found none")
     found = [item for item in read_boundaries(path) if item.complete]
-    place = run["dataset"]["path"]
+    told = run.get("dataset") or {}
+    place = told.get("path")
     subjects = None
     if place and (Path(place) / "dataset.json").exists():
         data = read_dataset(place)
-        subjects = pack_subjects(data.subject_ids) if data.info.get("digest") == run["dataset"]["digest"] else None
-    return classical_of(str(run["estimator"]), found, subjects)
+        subjects = pack_subjects(data.subject_ids) if data.info.get("digest") == told.get("digest") else None
+    return classical_of(str(run.get("estimator")), found, subjects)
 
 
 def classical_of(method: str, found: Sequence[GlobalBoundary], subjects: str | None) -> Classical:
@@ -202,7 +207,7 @@ def _statistics(populations: Sequence[Path | str]) -> tuple[list[FleetEvidence],
     parts: list[FleetEvidence] = []
     counted: set[str] = set()
     for folder in populations:
-        part, mine = read_statistics(folder), set(read_info(folder).get("counted", ()))
+        part, mine = read_statistics(folder), set(read_info(folder)["counted"])
         if mine & counted:
             if not mine <= counted:
                 raise UsageError(f"{folder}: counted labels of some datasets that others counted too, and of others")
@@ -234,8 +239,8 @@ def _looks(source: Source, first: FleetPrior, config: AssemblyConfig, on_progres
 
 def _inputs(sources: Sequence[Source], populations: Sequence[Path | str]) -> list[str]:
     """Fingerprints of all runs that go in; a run that goes in twice would count twice."""
-    names = [str(source.run["fingerprint"]) for source in sources]
-    names += [str(name) for folder in populations for name in read_info(folder)["inputs"]]
+    names = [str(source.run.get("fingerprint")) for source in sources]
+    names += [name for folder in populations for name in read_info(folder)["inputs"]]
     if len(set(names)) != len(names):
         raise UsageError("population: the same results are given twice, or are in a population that is given too")
     if not names:
@@ -245,7 +250,7 @@ def _inputs(sources: Sequence[Source], populations: Sequence[Path | str]) -> lis
 
 def _check_windows(populations: Sequence[Path | str], window_days: float | None) -> None:
     for folder in populations:
-        other = read_info(folder).get("settings", {}).get("window_days")
+        other = read_info(folder)["settings"].get("window_days")
         if other != window_days:
             raise UsageError(f"{folder}: was made with windows of {other} days, expected {window_days} as here")
 

@@ -17,12 +17,13 @@ import networkx as nx
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import check_format, read_json
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.results import read_run, read_table
-from oscar_causal.errors import FolderError, UsageError
+from oscar_causal.errors import UsageError
+from oscar_causal.graph.population import BOUNDARY_SCHEMA
+from oscar_causal.graph.population_folder import read_rows
 
 SIGNS = {"cause": "+", "inhibitor": "-"}
 Pair = tuple[str, str]
@@ -110,15 +111,11 @@ def read_population(folder: Path | str) -> nx.DiGraph:
     """The graph of a population folder: the pairs of `boundaries.parquet` with the verdict cause or inhibitor.
 
     `strength` is the mean effect over the fleet, `sd` its spread between sequences, `of` the sequences with the event
-    in which it was tested, `found` those that accepted it with that sign.
+    in which it was tested, `found` those that accepted it with that sign, `world_p` the test on observed labels.
     """
     info = read_json(Path(folder) / "population.json")
     check_format(info, Path(folder) / "population.json", kind="population", newest=1)
-    path = Path(folder) / "boundaries.parquet"
-    try:
-        rows = pq.read_table(path).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise FolderError(f"{path}: damaged or no Parquet file") from error
+    rows = read_rows(folder, "boundaries.parquet", BOUNDARY_SCHEMA, needed=("label", "event", "verdict"))
     graph = nx.DiGraph(kind="population")
     for row in rows:
         if row["verdict"] in SIGNS:
@@ -219,7 +216,10 @@ def _fleet_edge(row: dict[str, Any]) -> dict[str, Any]:
         sign=SIGNS[row["verdict"]],
         strength=row.get("effect"),
         sd=row.get("effect_sd"),
+        ci_low=row.get("ci_low"),
+        ci_high=row.get("ci_high"),
         q=row.get("q_value"),
+        world_p=row.get("world_p_value"),
         found=None if share is None or tested is None else round(share * tested),
         of=tested,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +32,8 @@ DRIFT_SCHEMA = pa.schema(
     ]
 )
 """One row per (label, event, window) with enough subjects in the window and outside. `changed`: q_value <= alpha."""
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_FIRST, _LAST = ((moment.replace(tzinfo=UTC) - _EPOCH) // timedelta(days=1) for moment in (datetime.min, datetime.max))
 
 
 def drift(evidence: FleetEvidence, window_days: float, *, alpha: float, delta: float) -> pa.Table:
@@ -46,11 +48,20 @@ def drift(evidence: FleetEvidence, window_days: float, *, alpha: float, delta: f
         rows += _compare(evidence.pairs.filter(inside), evidence.pairs.filter(pc.invert(inside)), window, delta)
     p_values = np.array([row["p_value"] for row in rows], float)
     q_values = benjamini_hochberg(p_values) if len(rows) else p_values
-    days = timedelta(days=window_days)
     for row, q in zip(rows, q_values.tolist(), strict=True):
-        window = row.pop("window")
-        row |= {"from": EPOCH + days * window, "to": EPOCH + days * (window + 1), "q_value": q, "changed": q <= alpha}  # type: ignore[operator]
+        row |= {**window_dates(row.pop("window"), window_days), "q_value": q, "changed": q <= alpha}
     return pa.Table.from_pylist(rows, schema=DRIFT_SCHEMA)
+
+
+def window_dates(window: Any, window_days: float) -> dict[str, datetime]:
+    """Between which moments a window lies, as far as the calendar goes.
+
+    >>> window_dates(2, 30)["from"].isoformat()
+    '1970-03-02T00:00:00+00:00'
+    """
+    edges = (min(max((window + k) * window_days, _FIRST), _LAST) for k in (0, 1))
+    begin, end = (_EPOCH + timedelta(days=edge) for edge in edges)
+    return {"from": begin, "to": end}
 
 
 def _compare(inside: pa.Table, outside: pa.Table, window: int, delta: float) -> list[dict[str, object]]:

@@ -8,12 +8,14 @@ Common causes are also taken out of sequences, and both labels' probabilities wa
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Literal
 
 import numpy as np
+from scipy import sparse
 
 from oscar_causal.data.rules import Rule, evaluate, parse
 from oscar_causal.data.sequences import Dataset
@@ -130,6 +132,17 @@ def label_graph(rows: Iterable[Interplay]) -> Any:
     return graph
 
 
+def _expected_together(totals: Int64, least: int) -> set[tuple[int, int]]:
+    """Pairs of labels whose totals multiply to `least` or more; others are not looked at."""
+    order = np.argsort(-totals, kind="stable")
+    falling = totals[order]
+    found: set[tuple[int, int]] = set()
+    for place, number in enumerate(order.tolist()):
+        end = int(np.searchsorted(-falling, least // -totals[number], side="right"))  # least / total, rounded up
+        found.update((min(number, other), max(number, other)) for other in order[place + 1 : end].tolist())
+    return found
+
+
 class _Study:
     """The pairs of one dataset."""
 
@@ -153,14 +166,18 @@ class _Study:
         """Pairs that share a cause, or that are (or should be) together often enough to say anything."""
         if len(self.labels) < 2:
             return []
-        matrix = np.stack([self.columns[label] for label in self.labels]).astype(np.float32)  # (Y, n)
-        together = matrix @ matrix.T
-        totals = np.diag(together)
-        expected = np.outer(totals, totals) / matrix.shape[1]
-        often = np.maximum(together, expected) >= self.config.least_together
-        return [
-            (a, b) for (i, a), (j, b) in combinations(enumerate(self.labels), 2) if often[i, j] or self.shared((a, b))
-        ]
+        rows = [sparse.csr_array(self.columns[label][None], dtype=np.int64) for label in self.labels]
+        matrix = sparse.vstack(rows, format="csr")  # (Y, n)
+        together = sparse.triu(matrix @ matrix.T, k=1).tocoo()
+        often = together.data >= self.config.least_together
+        chosen = set(zip(together.row[often].tolist(), together.col[often].tolist(), strict=True))
+        chosen |= _expected_together(matrix.sum(axis=1), self.config.least_together * matrix.shape[1])
+        of_event: dict[str, list[int]] = defaultdict(list)
+        for number, label in enumerate(self.labels):
+            for event in self.boundaries[label]:
+                of_event[event].append(number)
+        chosen.update(pair for numbers in of_event.values() for pair in combinations(numbers, 2))
+        return [(self.labels[i], self.labels[j]) for i, j in sorted(chosen)]
 
     def shared(self, pair: tuple[str, str]) -> tuple[str, ...]:
         """Events in both boundaries."""

@@ -15,8 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import check_format, new_folder, read_json, write_json
-from oscar_causal.discovery.cells import CELLS
-from oscar_causal.discovery.evidence import LABEL_SUMS, ONE, SCHEMAS, FleetEvidence, merge
+from oscar_causal.discovery.evidence import LABEL_SUMS, ONE, SCHEMAS, FleetEvidence
 from oscar_causal.discovery.fleet_prior import FleetPrior
 from oscar_causal.discovery.prior_files import write_prior
 from oscar_causal.errors import FolderError
@@ -57,6 +56,8 @@ class Population:
     proposals: Sequence[Mapping[str, Any]] = ()
     """Everything rule recovery said, also of labels without a rule."""
     interplay: Mapping[str, Any] | None = None
+    expert: Mapping[str, Any] | None = None
+    """Proposed rules beside an expert's; None = there was no expert's rule to compare with."""
 
 
 def label_table(evidence: FleetEvidence, boundaries: pa.Table) -> pa.Table:
@@ -98,8 +99,9 @@ def write_population(out: Path | str, population: Population, *, force: bool = F
         write_json(folder / "rules.json", dict(population.rules))
         if population.proposals:
             write_json(folder / "proposals.json", {str(item["label"]): dict(item) for item in population.proposals})
-        if population.interplay is not None:
-            write_json(folder / "interplay.json", dict(population.interplay))
+        for name, content in (("interplay", population.interplay), ("expert", population.expert)):
+            if content is not None:
+                write_json(folder / f"{name}.json", dict(content))
         head = {"kind": "population", "format_version": FORMAT_VERSION}
         write_json(folder / "population.json", {**head, **population.info})
 
@@ -109,34 +111,40 @@ def read_info(folder: Path | str) -> dict[str, Any]:
     path = Path(folder) / "population.json"
     info = read_json(path)
     check_format(info, path, kind="population", newest=FORMAT_VERSION)
+    for name, kind, words in (("inputs", list, "a list"), ("counted", list, "a list"), ("settings", dict, "an object")):
+        value = info.setdefault(name, kind())
+        if not isinstance(value, kind) or (kind is list and not all(isinstance(item, str) for item in value)):
+            raise FolderError(f"{path}: expected {name} to be {words}{' of texts' * (kind is list)}, got {value!r}")
     return info
-
-
-def read_statistics(folder: Path | str) -> FleetEvidence:
-    """The sums a population was made from, to be merged with others.
-
-    Older folders counted no patterns, and the words of their cells meant something else: they are left out. They did
-    not tell unlabelled sequences apart either, nor count absent labels: none are known of.
-    """
-    parts = {name: read_part(folder, f"statistics/{name}.parquet") for name in SCHEMAS if name != "patterns"}
-    for name in (name for name in LABEL_SUMS if name not in parts["labels"].column_names):
-        zeros = pa.array([0] * len(parts["labels"]), pa.int64())
-        parts["labels"] = parts["labels"].append_column(name, zeros)
-    if (Path(folder) / "statistics" / "patterns.parquet").exists():
-        return FleetEvidence(**parts, patterns=read_part(folder, "statistics/patterns.parquet"))
-    cells = parts["cells"]
-    plain = pa.array(cells["cell"].to_numpy() % CELLS, pa.int32())
-    parts["cells"] = cells.set_column(cells.schema.get_field_index("cell"), "cell", plain)
-    return merge([FleetEvidence(**parts)])
 
 
 def read_part(folder: Path | str, name: str) -> pa.Table:
     """One table of a population folder."""
     path = Path(folder) / name
     try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
+        table = pq.read_table(path)
+        table.validate(full=True)
+        return table.select(table.column_names)  # a name may be damaged, or be there twice
+    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise FolderError(f"{path}: missing, damaged or no Parquet file") from error
+
+
+def read_rows(folder: Path | str, part: str, schema: pa.Schema, *, needed: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of one table, with the columns of `schema` that it has; those `needed` are there and without a null."""
+    table, path = read_part(folder, part), Path(folder) / part
+    found = table.column_names
+    for column in needed:
+        if column not in found:
+            raise FolderError(f"{path}: expected a column {column!r}, found {', '.join(found) or 'none'}")
+    columns = {}
+    for name, kind in ((item.name, item.type) for item in schema if item.name in found):
+        try:
+            columns[name] = table[name].cast(kind)
+        except pa.ArrowException as error:
+            raise FolderError(f"{path}: column {name!r}: expected {kind}, found {table[name].type}") from error
+        if name in needed and columns[name].null_count:
+            raise FolderError(f"{path}: column {name!r}: expected a value in every row, found a null")
+    return list(pa.table(columns).to_pylist())
 
 
 def is_population(folder: Path | str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
 from typing import Any
 
 import numpy as np
@@ -20,8 +19,7 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.discovery.evidence import GROUPS, NO_WINDOW, start_windows, subject_groups
 from oscar_causal.discovery.pooling import LEAST_GROUPS, GroupedMean, grouped_mean
 from oscar_causal.discovery.significance import benjamini_hochberg
-from oscar_causal.errors import UsageError
-from oscar_causal.graph.drift import EPOCH, difference_p_value
+from oscar_causal.graph.drift import difference_p_value, window_dates
 from oscar_causal.graph.rules.expert import compare_with_expert
 from oscar_causal.graph.rules.mining import Mined
 from oscar_causal.graph.rules.proposal import RuleProposal
@@ -64,8 +62,6 @@ class Windows:
     @classmethod
     def of(cls, dataset: Dataset, window_days: float) -> Windows:
         """Sequences without labels known, or without a start, say nothing here."""
-        if not window_days > 0:
-            raise UsageError(f"window: expected days above 0, got {window_days}")
         data = dataset.take(dataset.labelled & (start_windows(dataset.start, window_days) != NO_WINDOW))
         return cls(data, start_windows(data.start, window_days), subject_groups(data.subject_ids))
 
@@ -99,10 +95,9 @@ def rule_drift(
     windows = Windows.of(dataset, window_days)
     rows = [row for label, rule in sorted(rules.items()) for row in _rows(windows, label, rule, delta)]
     q_values = benjamini_hochberg(np.array([row["p_value"] for row in rows])) if rows else np.zeros(0)
-    days = timedelta(days=window_days)
     for row, q in zip(rows, q_values.tolist(), strict=True):
         number = row.pop("window")
-        row |= {"from": EPOCH + days * number, "to": EPOCH + days * (number + 1), "q_value": q, "changed": q <= alpha}
+        row |= {**window_dates(number, window_days), "q_value": q, "changed": q <= alpha}
         if row["changed"] and recover is not None:
             row |= _rule_here(recover, windows, number, row["label"], row["rule"])
     return pa.Table.from_pylist(rows, schema=RULE_DRIFT_SCHEMA)

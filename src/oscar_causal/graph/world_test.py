@@ -166,7 +166,9 @@ def _walk(has: npt.NDArray[np.bool_], odds: Float64, rng: np.random.Generator) -
 
 
 def strongest_pairs(boundaries: pa.Table, most: int) -> list[Pair]:
-    """The accepted pairs that were tested in most sequences."""
+    """The accepted pairs that were tested in most sequences; at most so many."""
+    if most < 0:
+        raise UsageError(f"world: expected 0 or more pairs to test, got {most}")
     rows = [row for row in boundaries.to_pylist() if row["verdict"] in ("cause", "inhibitor")]
     rows.sort(key=lambda row: (-row["tested"], row["label"], row["event"]))
     return [(row["label"], row["event"]) for row in rows[:most]]

@@ -20,12 +20,17 @@ from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.results import read_table
 from oscar_causal.errors import UsageError
 from oscar_causal.graph.boundary_graph import population_graph, read_boundaries, read_population
+from oscar_causal.report.fleet import fleet_rows, population_pages
 from oscar_causal.report.forecasts import Forecast, label_forecasts
+from oscar_causal.report.rule_cards import rule_cards
 from oscar_causal.report.sources import Sources
-from oscar_causal.report.tables import fleet_rows, label_rows, provenance, rule_cards
+from oscar_causal.report.tables import label_rows, provenance
 
 FORMAT = 1
 VERDICTS = ("cause", "inhibitor", "no effect", "not resolvable")
+FLEET = dict.fromkeys(("event", "label", "inhibits", "found", "of", "mean", "sd", "low", "high"), 4)
+FLEET |= dict.fromkeys(("q", "world"), 5)
+"""Columns of the fleet graph -> digits that are kept."""
 Pair = tuple[str, str]
 Truth = Mapping[Pair, frozenset[str]]
 OnProgress = Callable[[int, int], None]
@@ -90,6 +95,7 @@ def page_data(
         "labels": [_rounded(row) for row in label_rows(every, sources)],
         "fleet": {**_columns(fleet_rows(graph), names), "pooled": population is not None},
         "rules": [] if population is None else rule_cards(population, sources.rules),
+        "population": None if population is None else population_pages(population, graph),
         "scores": [_rounded(row) for row in scores],
         "provenance": provenance(sources, shown=len(shown), explained=explained),
         "missing": list(sources.missing),
@@ -218,13 +224,11 @@ def _tested(sources: Sources, shown: list[str], names: _Names) -> dict[Pair, dic
 
 
 def _columns(rows: Iterable[dict[str, Any]], names: _Names) -> dict[str, list[Any]]:
-    columns: dict[str, list[Any]] = {name: [] for name in ("event", "label", "inhibits", "found", "of", "mean", "sd")}
+    columns: dict[str, list[Any]] = {name: [] for name in FLEET}
     for row in rows:
-        for name, values in columns.items():
+        for name, digits in FLEET.items():
             value = row[name]
-            values.append(
-                names(value) if name in ("event", "label") else _number(value) if name in ("mean", "sd") else value
-            )
+            columns[name].append(names(value) if name in ("event", "label") else _number(value, digits))
     return columns
 
 

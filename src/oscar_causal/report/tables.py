@@ -1,16 +1,15 @@
-"""The report's fleet tables: labels with the model's quality, edges counted over sequences, rules, provenance."""
+"""The report's tables: labels with the model's quality, and where the numbers come from."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import networkx as nx
-
-from oscar_causal.data.folders import finite_or_none, read_json
+from oscar_causal.data.folders import finite_or_none
 from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.report.entries import Entry
 from oscar_causal.report.sources import Sources
 
 
@@ -37,60 +36,24 @@ def _counts(label: str, items: list[Boundary]) -> dict[str, Any]:
 
 def _quality(label: str, sources: Sources) -> dict[str, Any]:
     """Figures of the label; with folds positives are added up, scores averaged, and the majority decides on trust."""
-    found = [quality.get("per_label", {}).get(label) for quality in sources.qualities]
+    parts = [Entry.of(quality, "quality.json of the model").entry("per_label") for quality in sources.qualities]
+    found = [None if part is None else part.entry(label) for part in parts]
     known = [row for row in found if row is not None]
     if not known:
         return dict.fromkeys(("trusted", "reason", "positives", "f1", "average_precision", "ece"))
-    trusted = 2 * sum(bool(row["trusted"]) for row in known) > len(known)
-    reasons = [row["reason"] for row in known if row.get("reason")]
-    scores = {name: _mean([row[name] for row in known if row.get(name) is not None])
-              for name in ("f1", "average_precision", "ece")}  # fmt: skip
+    trusted = 2 * sum(bool(row.flag("trusted")) for row in known) > len(known)
+    reasons = [reason for reason in (row.text("reason") for row in known) if reason]
+    positives = _numbers(known, "positives")
     return {
         "trusted": trusted,
         "reason": None if trusted or not reasons else reasons[0],
-        "positives": sum(row["positives"] for row in known),
-        **scores,
+        "positives": int(sum(positives)) if positives else None,
+        **{name: _mean(_numbers(known, name)) for name in ("f1", "average_precision", "ece")},
     }
 
 
-def fleet_rows(graph: nx.DiGraph) -> list[dict[str, Any]]:
-    """Edges of a population graph as the page wants them, found most often first."""
-    from oscar_causal.graph.boundary_graph import edges_of
-
-    return [
-        {
-            "event": edge["cause"],
-            "label": edge["effect"],
-            "inhibits": int(edge["verdict"] == "inhibitor"),
-            "found": edge.get("found", 0),
-            "of": edge.get("of", 0),
-            "mean": edge.get("strength"),
-            "sd": edge.get("sd"),
-        }
-        for edge in edges_of(graph)
-    ]
-
-
-def rule_cards(population: Path | str, published: Mapping[str, str]) -> list[dict[str, Any]]:
-    """Rules a population folder proposes, beside the published ones: from `proposals.json`, else `rules.json`."""
-    folder = Path(population)
-    if (folder / "proposals.json").exists():
-        entries = read_json(folder / "proposals.json")
-    elif (folder / "rules.json").exists():
-        entries = {label: {"rule": rule} for label, rule in read_json(folder / "rules.json").items()}
-    else:
-        return []
-    return [_card(label, entry, published.get(label)) for label, entry in entries.items()]
-
-
-def _card(label: str, entry: Mapping[str, Any], published: str | None) -> dict[str, Any]:
-    figures = [[name, entry[name]] for name in ("status", "confidence", "positives", "method") if name in entry]
-    for name, share in (entry.get("fidelity") or {}).items():
-        if share.get("of"):
-            text = f"{share['share']:.3f} ({share['low']:.3f} to {share['high']:.3f})"
-            figures.append([f"{name}, held out", text])
-    rule, reasons = entry.get("rule"), [str(reason) for reason in entry.get("reasons") or ()]
-    return {"label": label, "rule": rule, "published": published, "figures": figures, "reasons": reasons}
+def _numbers(rows: list[Entry], name: str) -> list[float]:
+    return [value for value in (row.number(name) for row in rows) if value is not None]
 
 
 def provenance(sources: Sources, *, shown: int, explained: int) -> list[list[str]]:

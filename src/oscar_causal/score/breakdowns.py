@@ -10,10 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from oscar_causal.data.folders import read_json
+from oscar_causal.data.metrics import Counts, label_scores
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import folds, seen_subjects
 from oscar_causal.errors import FolderError
-from oscar_causal.score.matching import Pair, PairScores, Truth, summarise
+from oscar_causal.score.matching import FIGURES, Pair, PairScores, Truth, label_counts, summarise
 
 MANY_CAUSES = 6
 """`by_causes` puts this many and more into one group."""
@@ -38,6 +39,22 @@ def _first(name: str) -> float:
     if name.startswith("<"):
         return -1.0
     return float(name.strip(">=+").split("-")[0])
+
+
+def per_label(scores: PairScores) -> dict[str, dict[str, float]]:
+    """Label -> its pairs, true events, and precision, recall and F1 of their counts added up; `macro` averages these.
+
+    >>> scores = PairScores((("1", "x"), ("2", "x")), np.ones(2), np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    >>> per_label(scores)["x"]["precision"]
+    0.5
+    """
+    names, index = scores.labels
+    counts = Counts(*(np.bincount(index, part, len(names)).astype(float) for part in label_counts(scores)))
+    figures = zip(np.bincount(index, minlength=len(names)), counts.support, *label_scores(counts), strict=True)
+    return {
+        name: {"pairs": int(pairs), "events": int(events), **dict(zip(FIGURES, map(float, scored), strict=False))}
+        for name, (pairs, events, *scored) in zip(names, figures, strict=True)
+    }
 
 
 def size_groups(truth: Truth) -> dict[Pair, str]:

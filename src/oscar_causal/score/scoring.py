@@ -18,6 +18,7 @@ from oscar_causal.score.breakdowns import (
     cause_groups,
     frequency_groups,
     over_folds,
+    per_label,
     size_groups,
     spread,
     subjects_of,
@@ -73,7 +74,8 @@ def score_results(
     """Precision, recall and F1 of the boundaries of a results folder; see `matching` for the truths and averages.
 
     Beside each truth's averages: `by_size` (events of the label's rule), `by_causes` (causes present), `by_frequency`
-    (training sequences with the label), `controls`, and with `folds` the spread over that many parts of the subjects.
+    (training sequences with the label), `per_label`, `controls`, and with `folds` the spread over that many parts of
+    the subjects.
     """
     if folds is not None and folds < 2:
         raise UsageError(f"folds: expected at least 2, got {folds}")
@@ -84,7 +86,7 @@ def score_results(
     ground = ground_of(data, explained.pairs, counts)
     return {
         "results": str(results),
-        "estimator": run["estimator"],
+        "estimator": str(run.get("estimator")),
         "pairs": len(explained.pairs),
         "accepted": len(explained.accepted),
         "frequency_counted_in": where,
@@ -111,6 +113,8 @@ def compare_results(
         raise UsageError(f"draws: expected at least 1, got {draws}")
     if draws is not None and len(results) < 2:
         raise UsageError(f"compare: expected at least two results folders, got {len(results)}")
+    if seed < 0:
+        raise UsageError(f"seed: expected 0 or more, got {seed}")
     runs = [score_results(folder, dataset=dataset, model=model, folds=folds) for folder in results]
     averages = [{name: {key: part[key] for key in AVERAGES} for name, part in run["truth"].items()} for run in runs]
     same = len({run["estimator"] for run in runs}) == 1
@@ -131,6 +135,7 @@ def score_explained(explained: Explained, ground: Ground, *, folds: int | None =
         scored[name] = {
             **summarise(scores),
             **_breakdowns(scores, ground),
+            "per_label": per_label(scores),
             "controls": controls(scores, truth, ground.present) | _presence(name, scores, ground.truths),
         }
         if folds is not None:
@@ -196,6 +201,10 @@ def _presence(name: str, scores: PairScores, truths: Mapping[str, Truth]) -> dic
 def _differences(
     results: Sequence[Path | str], data: Dataset, draws: int, generator: np.random.Generator
 ) -> list[dict[str, Any]]:
+    for folder in results[1:]:
+        other = (read_run(folder).get("dataset") or {}).get("digest", data.info.get("digest"))
+        if other != data.info.get("digest"):
+            raise FolderError(f"{folder}: explains another dataset than {results[0]}; expected the same to compare")
     explained = [read_explained(folder) for folder in results]
     truths = truth_of(data, dict.fromkeys(pair for part in explained for pair in part.pairs))
     found = []
@@ -210,17 +219,21 @@ def _differences(
 
 
 def _dataset_of(results: Path | str, run: Mapping[str, Any], given: Path | str | None) -> Dataset:
-    place = Path(given or run["dataset"]["path"])
+    told = run.get("dataset") or {}
+    place = Path(given or told.get("path") or "unknown")
     if not place.exists():
         raise FolderError(f"{results}: its dataset was {place}, which is not there; say --dataset")
-    return read_dataset(place)
+    data = read_dataset(place)
+    if data.info.get("digest") != told.get("digest", data.info.get("digest")):
+        raise FolderError(f"{place}: is not the dataset of {results} (other content)")
+    return data
 
 
 def _model_of(run: Mapping[str, Any], given: Path | str | None) -> Path | None:
     """The model folder, if there is one with a record of its training: classical methods and adapters have none."""
     if given is not None:
         return Path(given)
-    place = run.get("model", {}).get("path")
+    place = (run.get("model") or {}).get("path")
     if place is None or not any((Path(place) / name).exists() for name in ("training.json", "folds.json")):
         return None
     return Path(place)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sys
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,14 +26,21 @@ BENCHES = {
     "speed": "oscar_causal.score.bench.speed",
 }
 """Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
+ONLY = {
+    "--estimator": ("table-1", "all"),
+    "--sweep": ("speed",),
+    "--missing": [name for name in BENCHES if name != "speed"],
+    "--until": [name for name in BENCHES if name != "speed"],
+}
+"""Option -> the benchmarks that look at it."""
 
 
 def run(
     name: Annotated[str, typer.Argument(help=f"{', '.join(list(BENCHES)[:-1])} or {list(BENCHES)[-1]}.")],
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and PNG; rows of earlier calls are kept.")],
-    quick: Annotated[bool, typer.Option("--quick", help="The demo fleet: minutes on two cores.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="The demo fleet and a tiny model, on a CPU.")] = False,
     estimator: Annotated[
-        str | None, typer.Option(help="table-1: your own estimator, module:function, as one more row.")
+        str | None, typer.Option(help="table-1, all: your own estimator, module:function, as one more row.")
     ] = None,
     rows: Annotated[
         str | None, typer.Option(help="Only these rows: names or patterns with *, separated by commas.")
@@ -47,11 +56,13 @@ def run(
     model: Annotated[Path | None, typer.Option(help="This model instead of a trained one.")] = None,
     work: Annotated[Path | None, typer.Option(help="Where fleets, models and results are kept; OUT/work.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides the fleet, the weights and the contexts.")] = None,
-    workers: Annotated[int | None, typer.Option(help="Processes.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes; by default one for each core, on a GPU and for speed one.")
+    ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
     sweep: Annotated[bool, typer.Option("--sweep", help="speed: also over V, Y, N and L, one at a time.")] = False,
     missing: Annotated[
-        bool, typer.Option("--missing", help="Only rows that are not in OUT yet, measured with the same settings.")
+        bool, typer.Option("--missing", help="Only rows that OUT does not hold yet, with these settings and sequences.")
     ] = False,
     until: Annotated[
         float | None, typer.Option(help="Begin no row after so many seconds; 0: only pages and plots anew.")
@@ -62,8 +73,13 @@ def run(
     """Make, train, discover and score what a table or figure of the paper needs; the paper's numbers beside ours."""
     if name not in BENCHES:
         raise UsageError(f"bench: expected one of {', '.join(BENCHES)}, got {name!r}")
+    from oscar_causal.discovery.local import check_device
     from oscar_causal.score.bench.settings import bench_settings
+    from oscar_causal.verbs.discover import fastest_device
 
+    place = device or fastest_device()
+    check_device(place)
+    _refuse_idle(name, {"--estimator": estimator, "--sweep": sweep, "--missing": missing, "--until": until})
     given = {
         "estimator": estimator,
         "rows": rows,
@@ -78,8 +94,8 @@ def run(
         "model": model,
         "work": work,
         "seed": seed,
-        "workers": workers,
-        "device": device or _fastest_device(),
+        "workers": (1 if name == "speed" or place != "cpu" else os.cpu_count()) if workers is None else workers,
+        "device": place,
         "commit": commit,
         "sweep": sweep,
         "missing": missing,
@@ -98,10 +114,11 @@ def run(
         _show(found)
 
 
-def _fastest_device() -> str:
-    from oscar_causal.verbs.discover import fastest_device
-
-    return fastest_device()
+def _refuse_idle(name: str, given: Mapping[str, Any]) -> None:
+    """What a benchmark would not look at must not pass for an option of it."""
+    for option, value in given.items():
+        if value is not None and value is not False and name not in ONLY[option]:
+            raise UsageError(f"{option}: expected with bench {' or '.join(ONLY[option])}, got bench {name}")
 
 
 def _show(found: dict[str, Any]) -> None:

@@ -16,6 +16,7 @@ def run(
     model: Annotated[Path, typer.Argument(help="Model folder, plain or with folds.")],
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     update: Annotated[bool, typer.Option("--update", help="Store the figures in the model's quality.json.")] = False,
+    details: Annotated[bool, typer.Option("--details", help="Show the scores of every label.")] = False,
     json: Json = False,
 ) -> None:
     """Judge a model on sequences it has not seen: scores, calibration, labels not to trust, assumptions."""
@@ -29,10 +30,10 @@ def run(
     if json:
         print_json({"model": str(model), "dataset": str(dataset), **found})
         return
-    _show(found)
+    _show(found, details=details)
 
 
-def _show(found: dict[str, Any]) -> None:
+def _show(found: dict[str, Any], *, details: bool) -> None:
     labels = found["labels"]
     print_lines([f"evaluated on {found['evaluated_on']}"])
     averages = ("micro", "macro", "weighted")
@@ -51,11 +52,19 @@ def _show(found: dict[str, Any]) -> None:
         ]
         columns = ("first events", "sequences", "micro F1", "macro F1", "weighted F1", "ECE")
         print_table(columns, rows, title="after a prefix")
+    if details:
+        _show_labels(found["per_label"])
     _show_doubts(found)
     print_lines(["assumptions:"])
     for item in found["assumptions"]:
         print_lines([_line(f"- {item['assumption']} {item['name']}: {item['verdict']}. {item['text']}")])
     print_lines(f"rewritten: {path}" for path in found["updated"])
+
+
+def _show_labels(per_label: dict[str, Any]) -> None:
+    figures = ("positives", "f1", "average_precision", "ece", "trusted")
+    rows = [(_line(name), *(row[key] for key in figures)) for name, row in per_label.items()]
+    print_table(("label", "positives", "F1", "AP", "ECE", "trusted"), rows, title="every label")
 
 
 def _show_doubts(found: dict[str, Any]) -> None:

@@ -24,11 +24,29 @@ def run(
         Path | None, typer.Option(help="Population folder (`oscar population`): the fleet as prior, estimator fused.")
     ] = None,
     contexts: Annotated[int | None, typer.Option(help="Most contexts for one sequence (N).")] = None,
-    alpha: Annotated[float, typer.Option(help="False discovery rate within one sequence and label.")] = 0.05,
-    delta: Annotated[float, typer.Option(help="Smallest effect on P(label) that counts.")] = 0.05,
-    threshold: Annotated[float, typer.Option(help="prefix: k of mean + k * sd.")] = 2.75,
-    context: Annotated[int, typer.Option(help="prefix: the first c events are resampled.")] = 15,
-    sampler: Annotated[str, typer.Option(help="prefix: top-k, permutation or none.")] = "top-k",
+    alpha: Annotated[
+        float | None, typer.Option(help="False discovery rate within one sequence and label.  [default: 0.05]")
+    ] = None,
+    delta: Annotated[
+        float | None, typer.Option(help="Smallest effect on P(label) that counts.  [default: 0.05]")
+    ] = None,
+    tested_only: Annotated[
+        bool, typer.Option("--tested-only", help="Accept what a test has shown, nothing by its score.")
+    ] = False,
+    threshold: Annotated[float | None, typer.Option(help="prefix: k of mean + k * sd.  [default: 2.75]")] = None,
+    context: Annotated[
+        int | None, typer.Option(help="prefix: the first c events are resampled.  [default: 15]")
+    ] = None,
+    sampler: Annotated[str | None, typer.Option(help="prefix: top-k, permutation or none.  [default: top-k]")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="prefix, sampler top-k: draw from so many likely events.  [default: 35]")
+    ] = None,
+    top_p: Annotated[
+        float | None, typer.Option(help="prefix, sampler top-k: draw from this share of P.  [default: 0.8]")
+    ] = None,
+    temperature: Annotated[
+        float | None, typer.Option(help="prefix, sampler top-k: above 1 flatter, below 1 steeper.  [default: 1.0]")
+    ] = None,
     max_lag: Annotated[float | None, typer.Option(help="prefix: oldest event tested, in seconds.")] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="Explain this label in every sequence; may be repeated.")
@@ -57,7 +75,7 @@ def run(
     ] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
     memory: Annotated[
-        float | None, typer.Option(help="Most memory in GiB; by default a share of what is free.")
+        float | None, typer.Option(help="Most memory of one process in GiB; by default a share of what is free.")
     ] = None,
     precision: Annotated[
         str | None, typer.Option(help="On a GPU, of the label model: tf32 (default) or bf16 (faster).")
@@ -68,13 +86,10 @@ def run(
 ) -> None:
     """Find, for every sequence and each of its labels, the events with a direct effect on it."""
     from oscar_causal.discovery.fused import FusedConfig
-    from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.knowledge import Knowledge, read_knowledge
     from oscar_causal.discovery.local import discover_folder, unseen_indices
     from oscar_causal.discovery.oneshot import DiscoveryConfig
-    from oscar_causal.discovery.prefix import PrefixConfig
     from oscar_causal.discovery.ranks import join_ranks
-    from oscar_causal.discovery.survey import memory_words
     from oscar_causal.errors import UsageError
 
     if label and predicted:
@@ -82,14 +97,12 @@ def run(
     estimator = estimator or ("intervention" if population is None else "fused")
     if contexts is not None and ":" in estimator:
         raise UsageError(f"--contexts: {estimator} decides itself how many contexts it asks about")
-    budget: dict[str, Any] = {} if contexts is None else {"contexts": contexts}
-    paper = estimator == "prefix"
+    tests = {"alpha": alpha, "delta": delta, "tested_only": tested_only or None}
+    draws = {"top_k": top_k, "top_p": top_p, "temperature": temperature}
+    paper = {"threshold": threshold, "context": context, "sampler": sampler, "max_lag": max_lag, **draws}
     config = DiscoveryConfig(
         estimator=estimator,
-        intervention=InterventionConfig(alpha=alpha, delta=delta, **({} if paper else budget)),
-        prefix=PrefixConfig(
-            threshold=threshold, context=context, sampler=sampler, max_lag=max_lag, **(budget if paper else {})
-        ),
+        **estimator_settings(estimator, contexts, tests=tests, paper=paper),
         fused=FusedConfig(population=None if population is None else str(population.resolve())),
         labels=tuple(label) if label else ("predicted" if predicted else "observed"),
         excluded=tuple(exclude or ()),
@@ -112,17 +125,60 @@ def run(
             precision=precision,
             resume=resume,
             force=force,
-            on_begin=lambda begun: print_note(memory_words(begun["memory"])),
+            on_begin=_tell_plan if join_ranks().rank == 0 else None,
             on_progress=show,
         )
     if join_ranks().rank:
         return  # under torchrun the first process speaks
     summary = {"results": str(out), **summarise_results(out), "estimand": run_info["estimand"]}
-    summary["counts"] = run_info["counts"]
+    summary |= {"counts": run_info["counts"], "unknown": run_info["unknown"]}
     if json:
         print_json(summary)
     else:
         print_lines(summary_words(summary))
+
+
+def estimator_settings(
+    estimator: str, contexts: int | None, *, tests: dict[str, Any], paper: dict[str, Any]
+) -> dict[str, Any]:
+    """Settings of `DiscoveryConfig` from options of the tests and of the paper's estimator; None = not given.
+
+    An option that the estimator would not look at is refused: it must not pass for a setting.
+    """
+    from oscar_causal.discovery.intervention import InterventionConfig
+    from oscar_causal.discovery.prefix import PrefixConfig
+    from oscar_causal.errors import UsageError
+
+    tests, paper = ({name: value for name, value in part.items() if value is not None} for part in (tests, paper))
+    idle = {"prefix": tests, "intervention": paper, "fused": paper}.get(estimator, {**tests, **paper})
+    if idle:
+        name = next(iter(idle))
+        whose = "intervention and fused" if name in tests else "prefix"
+        raise UsageError(f"--{name.replace('_', '-')}: an option of {whose}, got it with the estimator {estimator}")
+    drawn = [name for name in ("top_k", "top_p", "temperature") if name in paper]
+    if drawn and paper.get("sampler", "top-k") != "top-k":
+        raise UsageError(
+            f"--{drawn[0].replace('_', '-')}: an option of --sampler top-k, got --sampler {paper['sampler']}"
+        )
+    if contexts is not None and paper.get("sampler") == "none":
+        raise UsageError(f"--contexts: --sampler none has one context, the sequence as it is; got {contexts}")
+    budget: dict[str, Any] = {} if contexts is None else {"contexts": contexts}
+    if estimator == "prefix":
+        return {"prefix": PrefixConfig(**budget, **paper)}
+    return {"intervention": InterventionConfig(**budget, **tests)}
+
+
+def _tell_plan(run: dict[str, Any]) -> None:
+    """Notes before the work begins."""
+    from oscar_causal.discovery.survey import memory_words
+
+    print_note(memory_words(run["memory"]))
+    asked = (run["config"].get("prefix") or {}).get("context", run["min_context"])
+    if asked < run["min_context"]:
+        print_note(
+            f"--context {asked}: the model has learnt to predict labels from c = {run['min_context']} events on; "
+            "what it says of shorter ones is a guess"
+        )
 
 
 def summary_words(summary: dict[str, Any]) -> list[str]:
@@ -133,14 +189,14 @@ def summary_words(summary: dict[str, Any]) -> list[str]:
     marks = f"{summary['untrusted']:,} on labels not to be trusted, {summary['seen']:,} on sequences seen in training"
     return [
         f"{summary['results']}: {summary['explained']:,} (sequence, label) pairs explained, {found}",
-        count_words(summary["counts"]),
+        count_words(summary["counts"], summary["unknown"]),
         f"marks: {marks}",
         "a cause is a direct effect on the model's prediction; of the world it speaks as far as the model is right",
     ]
 
 
-def count_words(counts: dict[str, int]) -> str:
-    """What became of the sequences of a run, in one line; what did not occur is left out."""
+def count_words(counts: dict[str, int], unknown: dict[str, list[str]]) -> str:
+    """What became of the sequences of a run, in one line; what did not occur is left out, unknown names are told."""
     words = {
         "without_labels": "without a label to explain",
         "shorter_than_c": "shorter than c",
@@ -148,7 +204,8 @@ def count_words(counts: dict[str, int]) -> str:
         "unknown_events": "events unknown to the model",
         "unknown_labels": "labels unknown to the model",
     }
-    told = [f"{counts[name]:,} {text}" for name, text in words.items() if counts[name]]
+    names = {f"unknown_{kind}": f" (most often {', '.join(found)})" for kind, found in unknown.items()}
+    told = [f"{counts[name]:,} {text}{names.get(name, '')}" for name, text in words.items() if counts[name]]
     return "; ".join([f"{counts['explained']:,} of {counts['sequences']:,} sequences explained", *told])
 
 

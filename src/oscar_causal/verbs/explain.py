@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Json, print_json, print_lines, print_table
+from oscar_causal.verbs.output import Json, print_json, print_lines, print_note, print_table
 
 OPTIONAL = {
     "mattered": "which occurrence of a repeated event alone keeps most of the effect",
@@ -61,23 +61,42 @@ def run(
         knowledge=Knowledge() if knowledge is None else read_knowledge(knowledge),
         seed=seed,
     )
-    found = _explain(data, config, model, also or [])
+    found, vocabulary = _explain(data, config, model, also or [])
+    remarks = _remarks(data, found, vocabulary)
     if json:
         print_json([_as_json(item) for item in found])
+        for remark in remarks:
+            print_note(remark)
         return
-    if not found:
-        recorded = data.labels_of(0)
-        why = f"the model does not know {recorded[0]!r}" if recorded else "none is recorded and none has P > 0.5"
-        print_lines([f"no label to explain: {why}"])
+    print_lines(remarks)
     for item in found:
         _show(item, data)
 
 
-def _explain(data: Any, config: Any, model: Path, also: list[Path]) -> list[Any]:
-    """Boundaries of the one sequence, judged by the model (the fold) that may, with its marks."""
+def _remarks(data: Any, found: list[Any], vocabulary: Any) -> list[str]:
+    """What cannot be said beside a boundary: labels without one, and what the model cannot read where there is none."""
+    from oscar_causal.discovery.survey import first_names
+
+    recorded, events = data.labels_of(0), data.events_of(0)
+    labels = [repr(name) for name in recorded if name not in vocabulary.label_ids]
+    remarks = [f"not explained: the model does not know {first_names(labels)}"] if labels else []
+    if found:
+        return remarks
+    if not recorded:
+        remarks.append("no label to explain: none is recorded and none has P > 0.5")
+    unknown = [name for name in events if name not in vocabulary.event_ids]
+    if unknown:
+        told = first_names(list(dict.fromkeys(unknown)))
+        remarks.append(f"{len(unknown)} of {len(events)} events are unknown to the model: {told}")
+    return remarks
+
+
+def _explain(data: Any, config: Any, model: Path, also: list[Path]) -> tuple[list[Any], Any]:
+    """Boundaries of the one sequence, judged by the model (the fold) that may, with its marks; and its vocabulary."""
     from dataclasses import replace
 
     from oscar_causal.density.folds import MEAN, load_models
+    from oscar_causal.discovery.local import one_thread
     from oscar_causal.discovery.oneshot import discover
 
     models = load_models(model)
@@ -85,9 +104,11 @@ def _explain(data: Any, config: Any, model: Path, also: list[Path]) -> list[Any]
     others = [load_models(path).for_sequence(subject) for path in also]
     if models.routes(data.subject_ids)[0] == MEAN:
         others += models.models
-    (found,) = discover(models.for_sequence(subject), data, config, also=others)
+    with one_thread("cpu"):  # as `discover` does: the same figures, to the last bit
+        (found,) = discover(models.for_sequence(subject), data, config, also=others)
     seen = bool(models.seen_in_training(data.subject_ids)[0])
-    return [replace(item, trusted=models.trusted(item.label), seen_in_training=seen) for item in found]
+    marked = [replace(item, trusted=models.trusted(item.label), seen_in_training=seen) for item in found]
+    return marked, models.vocabulary
 
 
 def _one_sequence(text: str, dataset: Path | None) -> Any:
@@ -106,9 +127,19 @@ def _one_sequence(text: str, dataset: Path | None) -> Any:
         raise DataError(f"{text}: expected a JSON object with events and times: {error}") from error
     if not isinstance(record, dict) or not isinstance(record.get("events"), list):
         raise DataError(f"{text}: expected a JSON object with a list of events")
+    for name in ("events", "labels"):
+        _check_names(record.get(name), f"{text}: {name}")
     record.setdefault("sequence_id", "sequence")
     record.setdefault("times", list(range(len(record["events"]))))
     return from_records([record])
+
+
+def _check_names(value: Any, where: str) -> None:
+    from oscar_causal.errors import DataError
+
+    odd = [k for k, name in enumerate(value) if not isinstance(name, str)] if isinstance(value, list) else []
+    if odd:
+        raise DataError(f"{where}, position {odd[0]}: expected a name as text, got {value[odd[0]]!r}")
 
 
 def _as_json(item: Any) -> dict[str, Any]:

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from oscar_causal.verbs.discover import fastest_device
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, print_table, progress_bar
+from oscar_causal.verbs.output import Force, Json, print_json, print_note, progress_bar
+from oscar_causal.verbs.population_words import show_population, summarise
 
 if TYPE_CHECKING:
+    from oscar_causal.data.rules import PublishedRule
     from oscar_causal.data.sequences import Dataset
     from oscar_causal.graph.assembling import Source
     from oscar_causal.graph.population_folder import Population
     from oscar_causal.graph.rule_recovery import RuleProposal
 
-SHOWN = 25
+    Experts = tuple[str, Mapping[str, PublishedRule]]
+    """What an expert's rules are called, and the rule of each label."""
 
 
 def run(
@@ -42,6 +45,9 @@ def run(
     world: Annotated[
         int, typer.Option(help="Test so many of the strongest pairs on observed labels of held-out sequences.")
     ] = 0,
+    expert: Annotated[
+        Path | None, typer.Option(help="rules.json of an expert to compare with; by default the dataset's own.")
+    ] = None,
     dataset: Annotated[Path | None, typer.Option(help="Dataset folder; by default the one of the run.")] = None,
     model: Annotated[Path | None, typer.Option(help="Model folder; by default the one of the run.")] = None,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
@@ -53,6 +59,7 @@ def run(
     from oscar_causal.data.folders import refuse_existing
     from oscar_causal.discovery.choosing import best_classical
     from oscar_causal.discovery.intervention import InterventionConfig
+    from oscar_causal.discovery.local import check_device
     from oscar_causal.graph.assembling import AssemblyConfig, assemble, open_source, read_classical, split_inputs
     from oscar_causal.graph.population import PopulationConfig
     from oscar_causal.graph.population_folder import write_population
@@ -62,17 +69,21 @@ def run(
     config = AssemblyConfig(
         PopulationConfig(alpha, delta), window, looks, InterventionConfig(contexts=contexts), seed=seed
     )
+    experts = _read_experts(expert, rules=rules)
     folders, populations = split_inputs(results)
+    _refuse_without_results(folders, world=world, expert=expert)
     asked = bool(looks or rules or world)
     place = device or fastest_device()
+    check_device(place)
     sources = [open_source(path, dataset=dataset, model=model, device=place, with_model=asked) for path in folders]
     datasets = [source.dataset for source in sources]
     known = best_classical([read_classical(path) for path in classical], datasets) if classical else None
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
+    _tell_what_is_left_out(folders, populations, rules=rules, world=world)
     found = with_variants(found, list({data.info.get("digest") or str(data.path): data for data in datasets}.values()))
     if rules and sources:
-        found = _with_rules(found, sources, seed)
+        found = _with_expert(_with_rules(found, sources, seed), sources[0].dataset, experts)
     if world and sources:
         found = _with_world_tests(found, sources, world, seed)
     write_population(out, found, force=force)
@@ -80,7 +91,27 @@ def run(
     if json:
         print_json({"population": str(out), **summary})
         return
-    _show(found, out, summary)
+    show_population(found, out, summary)
+
+
+def _refuse_without_results(folders: Sequence[Path], *, world: int, expert: Path | None) -> None:
+    from oscar_causal.errors import UsageError
+
+    if world < 0:
+        raise UsageError(f"--world: expected 0 or more pairs to test, got {world}")
+    for name, given in (("--world", world), ("--expert", expert)):
+        if given and not folders:
+            raise UsageError(f"{name}: expected a results folder, whose model is asked, got populations alone")
+
+
+def _tell_what_is_left_out(folders: Sequence[Path], populations: Sequence[Path], *, rules: bool, world: int) -> None:
+    """Rules, label interplay and world tests come from one results folder, with its model and dataset."""
+    if populations:
+        how = f"those here are from {folders[0]}" if folders else "name a results folder to have some"
+        print_note(f"rules, label interplay and world tests of populations are not merged: {how}")
+    if len(folders) > 1 and (rules or world):
+        what = " and ".join([*["rules and label interplay"] * rules, *["world tests"] * bool(world)])
+        print_note(f"{what}: from {folders[0]} alone, the first of {len(folders)} results folders")
 
 
 def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Population:
@@ -92,6 +123,7 @@ def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Popu
 
     source = sources[0]
     if source.models is None:
+        print_note(f"no rules: {source.results} names no model that could be asked")
         return found
     model, data = source.models, source.dataset
     if not data.labelled.any():
@@ -117,66 +149,34 @@ def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Popu
     return with_rule_drift(with_read_rules(whole, sources), data, recover)
 
 
+def _read_experts(file: Path | None, *, rules: bool) -> Experts | None:
+    """The rules of `--expert`, read before long work begins."""
+    from oscar_causal.data.rules import read_rules
+    from oscar_causal.errors import UsageError
+
+    if file is None:
+        return None
+    if not rules:
+        raise UsageError("--expert: there is nothing to compare with under --no-rules")
+    return file.name, read_rules(file)
+
+
+def _with_expert(found: Population, data: Dataset, experts: Experts | None) -> Population:
+    """Proposed rules beside those of `--expert`, or of the dataset where it publishes some."""
+    from oscar_causal.data.rules import read_rules
+    from oscar_causal.graph.rules.expert import with_expert
+
+    if not found.proposals:
+        return found
+    own = None if data.path is None else data.path / "rules.json"
+    if experts is None and own is not None and own.exists():
+        experts = f"{own.name} of the dataset", read_rules(own)
+    return found if experts is None else with_expert(found, data, experts[1], file=experts[0])
+
+
 def _with_world_tests(found: Population, sources: Sequence[Source], most: int, seed: int) -> Population:
     from oscar_causal.graph.world_test import strongest_pairs, with_world_p_values
 
     pairs = strongest_pairs(found.boundaries, most)
     with progress_bar("testing the world", "pairs") as show:
         return with_world_p_values(found, sources[0], pairs, seed=seed, on_progress=show)
-
-
-def summarise(found: Population) -> dict[str, Any]:
-    """Counts for people and machines."""
-    from oscar_causal.graph.rule_drift import changed_rules
-
-    verdicts = found.boundaries["verdict"].to_pylist()
-    return {
-        "sequences": found.info["sequences"],
-        "unlabelled": found.info["unlabelled"],
-        "absent": found.info["absent"],
-        "labels": len(found.labels),
-        "pairs": len(verdicts),
-        **{name.replace(" ", "_"): verdicts.count(name) for name in ("cause", "inhibitor", "undecided", "too few")},
-        "never_without": sum(bool(others) for others in found.boundaries["never_without"].to_pylist()),
-        "rules": len(found.rules),
-        "prior": found.prior is not None,
-        "changes": 0 if found.drift is None else sum(found.drift["changed"].to_pylist()),
-        "changed_rules": 0 if found.rule_drift is None else len(changed_rules(found.rule_drift)),
-    }
-
-
-def _doubtful(summary: dict[str, Any]) -> list[str]:
-    """What the counts rest on besides recorded labels."""
-    lines = []
-    if summary["unlabelled"]:
-        lines.append(
-            f"{summary['unlabelled']:,} of them without recorded labels: there the model alone says that it came"
-        )
-    if summary["absent"]:
-        lines.append(f"{summary['absent']:,} more left out: explained, but recorded not to have come")
-    if summary["never_without"]:
-        lines.append(
-            f"{summary['never_without']:,} events without which another of the boundary was never seen (never_without)"
-        )
-    return lines
-
-
-def _show(found: Population, out: Path, summary: dict[str, Any]) -> None:
-    rows = [
-        [row["label"], row["sequences"], ", ".join(row["causes"]) or "-", found.rules.get(row["label"], "-")]
-        for row in sorted(found.labels.to_pylist(), key=lambda row: -row["sequences"])[:SHOWN]
-    ]
-    print_table(["label", "sequences", "causes", "proposed rule"], rows, title="most frequent labels")
-    lines = [
-        f"{out}: {summary['sequences']:,} (sequence, label) pairs of {summary['labels']:,} labels",
-        f"{summary['cause']:,} causes, {summary['inhibitor']:,} inhibitors, {summary['undecided']:,} undecided, "
-        f"{summary['too_few']:,} events tested in too few cars",
-    ]
-    lines += _doubtful(summary)
-    if found.drift is not None:
-        lines.append(f"{summary['changes']:,} changes of effects between windows (drift.parquet)")
-    if found.rule_drift is not None:
-        lines.append(f"{summary['changed_rules']:,} labels whose rule changes between windows (rule_drift.parquet)")
-    if found.prior is None:
-        lines.append("no prior: `discover --population` needs a model and --looks above 0 here")
-    print_lines(lines)

@@ -18,6 +18,8 @@ MEANING = {
 }
 AVERAGES = ("sample", "micro", "macro", "weighted")
 FIGURES = ("precision", "recall", "f1", "f1_of_means")
+SHOWN = 30
+"""Labels of the table by label."""
 HEADS = ("precision", "recall", "F1", "F1 of means")
 
 
@@ -28,17 +30,21 @@ def run(
     compare: Annotated[
         bool, typer.Option("--compare", help="Every later folder against the first, on the pairs both explain.")
     ] = False,
-    draws: Annotated[int, typer.Option(help="Bootstrap draws of subjects for --compare.")] = 1000,
+    draws: Annotated[int | None, typer.Option(help="Bootstrap draws of subjects for --compare; 1000.")] = None,
     folds: Annotated[int | None, typer.Option(help="Also mean and sd over so many parts of the subjects.")] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Also by boundary size, causes present and label frequency.")
+        bool, typer.Option("--details", help="Also by label, boundary size, causes present and label frequency.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Decides the bootstrap draws.")] = 0,
+    seed: Annotated[int | None, typer.Option(help="Decides the bootstrap draws of --compare; 0.")] = None,
     json: Json = False,
 ) -> None:
     """Precision, recall and F1 against the dataset's rules and reasons."""
+    from oscar_causal.errors import UsageError
     from oscar_causal.score.scoring import compare_results, score_results
 
+    for name, value in (("--draws", draws), ("--seed", seed)):
+        if value is not None and not compare:
+            raise UsageError(f"{name}: expected with --compare, got {value} without")
     if len(results) == 1 and not compare:
         scores = score_results(results[0], dataset=dataset, model=model, folds=folds)
         if json:
@@ -46,25 +52,18 @@ def run(
         else:
             _show_one(scores, details)
         return
-    found = compare_results(
-        results, dataset=dataset, model=model, folds=folds, draws=draws if compare else None, seed=seed
-    )
+    chosen = (1000 if draws is None else draws) if compare else None
+    found = compare_results(results, dataset=dataset, model=model, folds=folds, draws=chosen, seed=seed or 0)
     if json:
         print_json(found)
     else:
-        _show_many(found)
+        _show_many(found, details)
 
 
 def _show_one(scores: dict[str, Any], details: bool) -> None:
     print_table(["truth", "average", *HEADS], _rows(scores["truth"]), title=f"{scores['estimator']}")
     print_table(["truth", "guess", *HEADS], _control_rows(scores["truth"]), title="controls (sample)")
-    if any("over_folds" in part for part in scores["truth"].values()):
-        print_table(["truth", "average", *HEADS[:3]], _fold_rows(scores["truth"]), title="mean ± sd over folds")
-    if details:
-        for name in ("by_causes", "by_size", "by_frequency"):
-            title = name.replace("_", " ") + (f" in {scores['frequency_counted_in']}" if "freq" in name else "")
-            rows = _group_rows(scores["truth"], name)
-            print_table(["truth", "group", "pairs", *HEADS], rows, title=f"{title} (sample)")
+    _show_parts(scores, details)
     print_lines(f"{name}: {MEANING[name]}" for name in scores["truth"])
     print_lines(
         ["controls guess among the events present, as many as were found (all of the rule: as many as there are)"]
@@ -72,7 +71,25 @@ def _show_one(scores: dict[str, Any], details: bool) -> None:
     print_lines(_discovery_lines(scores))
 
 
-def _show_many(found: dict[str, Any]) -> None:
+def _show_parts(scores: dict[str, Any], details: bool, before: str = "") -> None:
+    """What was asked for beside the averages; `before` stands before every title."""
+    truths = scores["truth"]
+    if any("over_folds" in part for part in truths.values()):
+        print_table(["truth", "average", *HEADS[:3]], _fold_rows(truths), title=f"{before}mean ± sd over folds")
+    if not details:
+        return
+    for name in ("by_causes", "by_size", "by_frequency"):
+        title = name.replace("_", " ") + (f" in {scores['frequency_counted_in']}" if "freq" in name else "")
+        rows = _group_rows(truths, name)
+        print_table(["truth", "group", "pairs", *HEADS], rows, title=f"{before}{title} (sample)")
+    truth = next(name for name in MEANING if name in truths)
+    labels = sorted(truths[truth]["per_label"].items(), key=lambda item: -item[1]["pairs"])
+    rows = [[label, *(figures[key] for key in ("pairs", *FIGURES[:3]))] for label, figures in labels[:SHOWN]]
+    more = f", {SHOWN} most frequent of {len(labels)}, all with --json" if len(labels) > SHOWN else ""
+    print_table(["label", "pairs", *HEADS[:3]], rows, title=f"{before}by label ({truth}{more})")
+
+
+def _show_many(found: dict[str, Any], details: bool) -> None:
     names = [f"{number}: {run['estimator']}" for number, run in enumerate(found["runs"], 1)]
     rows = [
         [str(number), truth, *(part["sample"][key] for key in FIGURES), part["weighted"]["f1"]]
@@ -83,6 +100,8 @@ def _show_many(found: dict[str, Any]) -> None:
     if "mean" in found:
         rows = [row for truth in found["mean"] for row in _spread_rows(truth, found["mean"][truth], found["sd"][truth])]
         print_table(["truth", "average", *HEADS[:3]], rows, title=f"mean ± sd over {len(names)} results")
+    for name, run in zip(names, found["runs"], strict=True):
+        _show_parts(run, details, f"{name}: ")
     for name, part in zip(names[1:], found.get("differences", ()), strict=False):
         rows = [
             [truth, average, *(_difference(figures[average][key]) for key in ("f1", "f1_of_means"))]

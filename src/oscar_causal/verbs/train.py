@@ -75,10 +75,31 @@ def run(
         quality = train(data, out, config, folds=folds, resume=resume, force=force, on_step=on_step)
     if not is_main_process():
         return
+    left_out = _left_out(out, data)
     if json:
-        print_json({"model": str(out), "labels": quality["labels"]})
+        print_json({"model": str(out), "labels": quality["labels"], "left_out": left_out})
     else:
-        print_lines(_summary(out, quality))
+        print_lines([*_summary(out, quality), *_left_out_words(left_out)])
+
+
+def _left_out(out: Path, data: Any) -> dict[str, list[str]]:
+    """Labels and event types of the dataset that the model does not know."""
+    from oscar_causal.data.folders import read_json
+
+    place = out / "fold-0" if (out / "folds.json").exists() else out
+    known = read_json(place / "vocabulary.json")
+    names = {"labels": data.label_names, "events": data.event_names}
+    return {kind: sorted(set(every) - set(known[kind])) for kind, every in names.items()}
+
+
+def _left_out_words(left_out: dict[str, list[str]]) -> list[str]:
+    from oscar_causal.discovery.survey import first_names
+
+    why = {
+        "labels": "labels occur in held-out sequences only, the model does not know them",
+        "events": "event types are read as unknown (in held-out sequences only, or rarer than --min-count)",
+    }
+    return [f"{len(names):,} {why[kind]}: {first_names(names)}" for kind, names in left_out.items() if names]
 
 
 @contextmanager

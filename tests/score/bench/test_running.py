@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from oscar_causal.data.folders import read_json
+from oscar_causal.data.folders import read_json, write_json
 from oscar_causal.errors import OscarError, UsageError
 from oscar_causal.score.bench import every, running
 from oscar_causal.score.bench.ledger import add_row
@@ -135,6 +136,44 @@ def test_rows_on_other_sequences_are_told_apart(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(Place, "explained_digest", "another one")
     BENCH(settings_for(tmp_path, "second N=2"))
     assert "not all measured on the same sequences" in page_path.read_text()
+
+
+def test_missing_keeps_only_rows_of_the_same_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    BENCH(settings_for(tmp_path, "first,second*"))
+    assert BENCH(settings_for(tmp_path, "first", missing=True))["kept"] == ["first"]
+    monkeypatch.setattr(Place, "explained_digest", "another one")
+    late = BENCH(settings_for(tmp_path, "first", missing=True, until=0))
+    assert (late["measured"], late["kept"]) == ([], ["first"])
+    found = BENCH(settings_for(tmp_path, "first", missing=True))
+    assert (found["measured"], found["kept"]) == (["first"], [])
+    again = BENCH(settings_for(tmp_path, "first,second*", missing=True))
+    assert (again["measured"], again["kept"]) == (["second N=1", "second N=2"], ["first"])
+    monkeypatch.setattr(Place, "explained_digest", "a third one")
+    monkeypatch.setattr(Place, "model", lambda self: None)
+    monkeypatch.setattr(every, "BENCHES", (BENCH,))
+    found = every.measure_all(settings_for(tmp_path, "first", missing=True))
+    assert (found["fixed"]["measured"], found["fixed"]["kept"]) == (["first"], [])
+
+
+def test_missing_keeps_only_rows_of_the_same_dataset_and_model(
+    settings: Callable[..., BenchSettings], ready: Any, tmp_path: Path
+) -> None:
+    def kept(**given: Any) -> Any:
+        return BENCH(settings(rows="first", missing=True, **given))["kept"]
+
+    assert (kept(), kept()) == ([], ["first"])
+    for name in ("fleet", "model"):
+        shutil.copytree(getattr(ready, name), tmp_path / "same" / name)
+        shutil.copytree(getattr(ready, name), tmp_path / "other" / name)
+    same = {"dataset": tmp_path / "same" / "fleet", "model": tmp_path / "same" / "model"}
+    assert kept(**same) == ["first"]
+    info = read_json(tmp_path / "other" / "fleet" / "dataset.json")
+    write_json(tmp_path / "other" / "fleet" / "dataset.json", {**info, "digest": "other"})
+    assert kept(**same | {"dataset": tmp_path / "other" / "fleet"}) == []
+    assert kept(**same) == []  # that row is now the other dataset's
+    vocabulary = tmp_path / "other" / "model" / "vocabulary.json"
+    vocabulary.write_text(vocabulary.read_text() + " ")
+    assert kept(**same | {"model": tmp_path / "other" / "model"}) == []
 
 
 def test_two_benches_do_not_work_in_one_folder(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ def test_places() -> None:
     assert bench_settings(Path("out"), dataset=Path("data/cars")).fleet_name == "cars"
 
 
-@pytest.mark.parametrize("given", [{"test": 0}, {"runs": 0}, {"time_limit": 0.0}, {"workers": 0}, {"colour": "red"}])
+@pytest.mark.parametrize(
+    "given", [{"test": 0}, {"runs": 0}, {"time_limit": 0.0}, {"workers": 0}, {"seed": -1}, {"colour": "red"}]
+)
 def test_what_cannot_be_is_refused(given: dict[str, object]) -> None:
     with pytest.raises(UsageError, match=next(iter(given)).replace("_", " ")):
         bench_settings(Path("out"), **given)

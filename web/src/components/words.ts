@@ -115,7 +115,8 @@ export function verdictLine(view: LabelView, method: Method = "variants"): strin
   return `${given}${begun(`${tested}${parts.join(" and ")}.`)}`;
 }
 
-const begun = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+/** With a capital at the beginning. */
+export const begun = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 const verb = (number: number, noun: string, does: string): string =>
   number === 1 ? `1${noun} ${does.replace(" ", "s ")}` : `${number}${noun && `${noun}s`} ${does}`;

@@ -2,20 +2,20 @@
 
 import * as table from "../components/table";
 import { count, probability } from "../components/words";
-import type { LabelRow, Page, RuleCard, ScoreRow } from "../page";
+import type { LabelRow, Page, ScoreRow } from "../page";
+import type { Relation } from "../population";
 import { el, nameTag, visible } from "../dom";
 
 /** Draw the label overview. */
 export function render(container: HTMLElement, page: Page, onLabel: (label: string) => void): void {
-  const { labels, scores, rules } = page.data;
+  const { labels, scores } = page.data;
   const overview = el("div");
-  table.render(overview, { caption: `${count(labels.length, "label")}, most explained first`, columns: columns(onLabel), rows: labels });
+  table.render(overview, { caption: `${count(labels.length, "label")}, most explained first`, columns: columns(page, onLabel), rows: labels });
   const doubtful = labels.filter((row) => row.trusted === false);
   container.replaceChildren(
     el("header", { class: "page-head" }, el("h2", { tabindex: -1 }, "Labels"), el("p", {}, lead(labels, doubtful))),
     el("section", { class: "panel" }, overview),
     ...(scores.length ? [scorePanel(scores)] : []),
-    ...(rules.length ? [rulePanel(rules)] : []),
   );
 }
 
@@ -26,10 +26,13 @@ function lead(labels: LabelRow[], doubtful: LabelRow[]): string {
   return `${count(doubtful.length, "label")} of ${judged} ${doubtful.length === 1 ? "is" : "are"} not to be trusted: the verdicts are shown and marked.`;
 }
 
-function columns(onLabel: (label: string) => void): table.Column<LabelRow>[] {
+function columns(page: Page, onLabel: (label: string) => void): table.Column<LabelRow>[] {
+  const relations = new Map(page.data.rules.map((card) => [card.label, card.expert?.relation ?? null]));
+  const file = page.data.population?.expert ?? "the expert's rules";
+  const proposed = (label: string): HTMLElement | null => (relations.has(label) ? proposalLink(label, relations.get(label) ?? null, file) : null);
   const figure = (value: number | null, digits = 2): string => (value === null ? "–" : value.toFixed(digits));
   return [
-    { title: "Label", key: (row) => row.label, cell: (row) => labelCell(row, onLabel) },
+    { title: "Label", key: (row) => row.label, cell: (row) => labelCell(row, proposed(row.label), onLabel) },
     { title: "Explained", numeric: true, key: (row) => row.explained, cell: (row) => row.explained.toLocaleString("en"), about: "Sequences in which this label was explained" },
     { title: "With causes", numeric: true, key: (row) => row.with_causes, minor: true, cell: (row) => row.with_causes.toLocaleString("en"), about: "Sequences in which at least one event was accepted" },
     { title: "Events each", numeric: true, key: (row) => row.causes_per_sequence, minor: true, cell: (row) => figure(row.causes_per_sequence, 1), about: "Accepted events per explained sequence" },
@@ -40,11 +43,26 @@ function columns(onLabel: (label: string) => void): table.Column<LabelRow>[] {
   ];
 }
 
-function labelCell(row: LabelRow, onLabel: (label: string) => void): HTMLElement {
+function labelCell(row: LabelRow, proposed: HTMLElement | null, onLabel: (label: string) => void): HTMLElement {
   const button = el("button", { type: "button", class: "link" }, nameTag(row.label, "label"));
   button.addEventListener("click", () => onLabel(row.label));
   const doubt = row.trusted === false ? el("span", { class: "mark warn" }, "not to be trusted", el("span", { class: "quiet" }, ` ${visible(row.reason ?? "")}`)) : null;
-  return el("div", {}, button, row.rule ? el("code", { class: "rule", title: "The rule the dataset publishes" }, visible(row.rule)) : null, doubt);
+  const rule = row.rule ? el("code", { class: "rule", title: "The rule the dataset publishes" }, visible(row.rule)) : null;
+  return el("div", {}, button, rule, proposed, doubt);
+}
+
+const BESIDE: Record<Relation, string> = {
+  same: "the same as in",
+  stricter: "stricter than in",
+  looser: "looser than in",
+  contradicting: "contradicts",
+  unknown: "logic alone does not settle it beside",
+};
+
+/** To the label's rule card, with what the proposal is beside the expert's rule in `file`. */
+function proposalLink(label: string, relation: Relation | null, file: string): HTMLElement {
+  const words = relation === null ? "proposed rule" : `proposed rule: ${BESIDE[relation]} ${visible(file)}`;
+  return el("div", { class: "proposal" }, el("a", { href: `#/rules/${encodeURIComponent(label)}` }, words));
 }
 
 const TRUTHS: Record<string, string> = {
@@ -71,22 +89,3 @@ function scorePanel(scores: ScoreRow[]): HTMLElement {
   });
   return el("section", { class: "panel" }, el("h3", {}, "Score against the truth"), el("p", { class: "about" }, "This dataset knows the reasons of its labels, so the boundaries can be marked right or wrong."), box);
 }
-
-function rulePanel(rules: RuleCard[]): HTMLElement {
-  return el("section", { class: "panel" }, el("h3", {}, "Proposed rules"), el("p", { class: "about" }, "Read out of many sequences together; where the dataset publishes a rule it stands below."), el("div", { class: "cards" }, ...rules.map(ruleCard)));
-}
-
-function ruleCard(card: RuleCard): HTMLElement {
-  const figures = card.figures.map(([term, value]) => el("div", {}, el("dt", {}, visible(term)), el("dd", {}, shown(value))));
-  return el(
-    "article",
-    { class: "card" },
-    el("h4", {}, nameTag(card.label, "label")),
-    el("code", { class: "rule proposed" }, card.rule === null ? "no rule could be proposed" : visible(card.rule)),
-    card.published === null ? null : el("code", { class: "rule" }, `published: ${visible(card.published)}`),
-    el("dl", {}, ...figures),
-    ...card.reasons.map((reason) => el("p", { class: "told" }, visible(reason))),
-  );
-}
-
-const shown = (value: number | string | null): string => (value === null ? "–" : typeof value === "number" ? Number(value.toFixed(3)).toLocaleString("en") : visible(value));

@@ -7,7 +7,7 @@ dev, test) stands before it in the sequence id. Times count from the start alrea
 from __future__ import annotations
 
 import json
-import math
+import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ def _problem(record: Any) -> tuple[str, str, str] | None:
     """Column, problem and text of a record that cannot be used."""
     if not isinstance(record, Mapping):
         return "", f"expected a record (a JSON object), got {shown(json.dumps(record))}", as_written(record)
-    if not isinstance(record.get("seq_idx", 0), int | str):
+    if not _is_type(record.get("seq_idx", 0)):
         return "seq_idx", f"expected a number, got {shown(json.dumps(record['seq_idx']))}", ""
     for column, fits, what in ((TIMES, _is_time, "numbers"), (EVENTS, _is_type, "event types (whole numbers or text)")):
         values = record.get(column)
@@ -98,7 +98,8 @@ _FINE = object()
 
 
 def _is_time(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and abs(value) <= sys.float_info.max  # nan is not, and an integer may be larger than any float
 
 
 def _is_type(value: Any) -> bool:

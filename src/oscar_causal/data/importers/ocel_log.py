@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from oscar_causal.data.folders import parse_json
 from oscar_causal.data.importers.safe_xml import parse_xml
 from oscar_causal.data.importers.text_source import first_bytes, open_bytes
 from oscar_causal.errors import DataError
@@ -65,7 +66,7 @@ def _from_json(path: Path) -> Log:
     with open_bytes(path) as file:
         data = file.read()
     try:
-        content = json.loads(data)
+        content = parse_json(data.decode(json.detect_encoding(data)))
         log = Log()
         for item in content["objects"]:
             thing = Thing(_text(item.get("type")))

@@ -86,7 +86,7 @@ class Rejects:
     def note(self, rows: Sequence[BadRow]) -> None:
         """Write rows to `rejected.csv` without counting them as bad."""
         if self._file is None:
-            self._file = self._path.open("w", encoding="utf-8", newline="")
+            self._file = self._path.open("w", encoding="utf-8", errors="backslashreplace", newline="")
             csv.writer(self._file).writerow(COLUMNS)
         cells = ([row.file, row.row, row.column, row.problem, row.text] for row in rows)
         csv.writer(self._file).writerows(cells)

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from types import NoneType
 from typing import Any
 
 from oscar_causal.data.rules import event_names, parse
 from oscar_causal.errors import FolderError
+
+_KINDS: dict[Any, tuple[type, ...]] = {
+    "str": (str,),
+    "int": (int,),
+    "bool": (bool,),
+    "float": (float, int),
+    "float | None": (float, int, NoneType),
+    "str | None": (str, NoneType),
+    "tuple[Member, ...]": (tuple,),
+}
+"""What a line of `boundaries.jsonl` may hold for a field of this type."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +84,15 @@ class GlobalBoundary:
     def from_json(cls, value: Mapping[str, Any]) -> GlobalBoundary:
         """Read a line of `boundaries.jsonl`; anything else is a FolderError."""
         try:
-            members = tuple(Member(**member) for member in value["members"])
-            return cls(**{**value, "members": members})
+            members = tuple(_checked(Member(**member)) for member in value["members"])
+            found: GlobalBoundary = _checked(cls(**{**value, "members": members}))
+            return found
         except (KeyError, TypeError) as error:
             raise FolderError(f"boundaries.jsonl: expected the line of a boundary, got {str(value)[:80]}") from error
+
+
+def _checked(item: Any) -> Any:
+    for field in fields(item):
+        if not isinstance(getattr(item, field.name), _KINDS[field.type]):
+            raise TypeError(field.name)
+    return item

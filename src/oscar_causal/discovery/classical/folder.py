@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from oscar_causal import __version__
+from oscar_causal.data.folders import parse_json
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.learning import label_ids, learn_boundaries
@@ -81,11 +82,10 @@ def describe_run(data: Dataset, config: BaselineConfig, labels: Sequence[str]) -
 
 def read_boundaries(path: Path | str) -> list[GlobalBoundary]:
     """The global boundaries of a results folder (`boundaries.jsonl`); a last line cut short by a crash is left out."""
-    text = Path(path).read_text(encoding="utf-8")
-    lines = text.split("\n")
     try:
-        return [GlobalBoundary.from_json(json.loads(line)) for line in lines[:-1]]
-    except ValueError as error:
+        lines = Path(path).read_text(encoding="utf-8").split("\n")
+        return [GlobalBoundary.from_json(parse_json(line)) for line in lines[:-1]]
+    except (OSError, ValueError, RecursionError) as error:
         raise FolderError(f"{path}: expected one JSON object a line, cannot read it: {error}") from error
 
 

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any, Literal, get_args
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oscar_causal.data.rules import And, Rule, equivalent, evaluate, event_names, format_rule, parse
+from oscar_causal.data.rules import And, PublishedRule, Rule, equivalent, evaluate, event_names, format_rule, parse
 from oscar_causal.data.rules.tree import format_name
-from oscar_causal.graph.rules.mining import EXAMPLES, Mined
+from oscar_causal.data.sequences import Dataset
+from oscar_causal.graph.population_folder import Population
+from oscar_causal.graph.rules.mining import EXAMPLES, Bool, Mined
 
 Relation = Literal["same", "stricter", "looser", "contradicting", "unknown"]
+RELATIONS: tuple[Relation, ...] = get_args(Relation)
 
 
 @dataclass(frozen=True)
@@ -38,13 +44,15 @@ class Comparison:
     """Subjects (cars, patients) with a sequence that tells the rules apart."""
     only_proposed_ids: tuple[str, ...]
     only_expert_ids: tuple[str, ...]
+    sequences: int
+    """Sequences in which both rules were read."""
 
     def to_json(self) -> dict[str, Any]:
         """For machines."""
         return asdict(self)
 
     def sentence(self) -> str:
-        """In one line: `your rule lacks U0428: 31 of 32 sequences that only the proposal explains have the label`."""
+        """In one line: `your rule lacks U0428: only the proposal holds in 32 sequences (31 with the label)`."""
         if self.relation == "same":
             return "your rule says the same"
         parts = []
@@ -53,11 +61,15 @@ class Comparison:
         if self.superfluous:
             parts.append(f"the proposal does without {', '.join(map(format_name, self.superfluous))}")
         head = "; ".join(parts) or f"the proposal is {self.relation}"
-        return (
-            f"{head}: only the proposal holds in {self.only_proposed:,} sequences "
-            f"({self.only_proposed_with_label:,} with the label), only yours in {self.only_expert:,} "
-            f"({self.only_expert_with_label:,})"
-        )
+        told = [
+            f"only {whose} in {number:,} sequences ({with_label:,} with the label)"
+            for whose, number, with_label in (
+                ("the proposal holds", self.only_proposed, self.only_proposed_with_label),
+                ("yours holds", self.only_expert, self.only_expert_with_label),
+            )
+            if number
+        ]
+        return f"{head}: {', '.join(told) or 'no sequence tells the two apart'}"
 
 
 def compare_with_expert(label: str, proposed: str | Rule, expert: str | Rule, mined: Mined) -> Comparison:
@@ -90,6 +102,7 @@ def compare_with_expert(label: str, proposed: str | Rule, expert: str | Rule, mi
         int(pc.count_distinct(apart).as_py()),
         mined.ids(more)[:EXAMPLES],
         mined.ids(less)[:EXAMPLES],
+        len(holds),
     )
 
 
@@ -109,3 +122,59 @@ def relation(proposed: Rule, expert: Rule) -> Relation:
     if looser:
         return "looser"
     return "unknown" if None in (same, stricter, looser) else "contradicting"
+
+
+def compare_rules(
+    proposed: Mapping[str, str], experts: Mapping[str, PublishedRule], dataset: Dataset
+) -> dict[str, Comparison]:
+    """Every label with a rule on both sides, by name.
+
+    Read in the labelled sequences that begin while the expert's rule is in force; an unknown start counts as inside.
+    """
+    labelled = dataset.take(dataset.labelled)
+    whole = Mined(labelled)
+    found = {}
+    for label in sorted(proposed.keys() & experts.keys()):
+        inside = in_force(experts[label], labelled)
+        mined = whole if inside.all() else Mined(labelled.take(inside))
+        found[label] = compare_with_expert(label, proposed[label], experts[label].rule, mined)
+    return found
+
+
+def in_force(published: PublishedRule, dataset: Dataset) -> Bool:
+    """Sequences that begin while a rule is in force: (n,)."""
+    inside: Bool = np.ones(len(dataset), bool)
+    for moment, compare in ((published.start, pc.greater_equal), (published.end, pc.less)):
+        if moment is not None:
+            bound = pa.scalar(moment, dataset.start.type)
+            inside &= pc.fill_null(compare(dataset.start, bound), True).to_numpy(zero_copy_only=False)
+    return inside
+
+
+def _day(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat()
+
+
+def with_expert(
+    population: Population, dataset: Dataset, experts: Mapping[str, PublishedRule], *, file: str
+) -> Population:
+    """The population with each of its rules, best guesses too, beside an expert's; `file` says whose they are."""
+    told = {str(item["label"]): item for item in population.proposals}
+    proposed = {label: str(item["rule"]) for label, item in told.items() if item["rule"] is not None}
+    found = compare_rules(proposed, experts, dataset)
+    content = {
+        "file": file,
+        "rules": {
+            label: {
+                **item.to_json(),
+                "status": told[label]["status"],
+                "sentence": item.sentence(),
+                "from": _day(experts[label].start),
+                "to": _day(experts[label].end),
+            }
+            for label, item in found.items()
+        },
+        "without_proposal": sorted(experts.keys() - proposed.keys()),
+        "without_expert": sorted(proposed.keys() - experts.keys()),
+    }
+    return replace(population, expert=content)

@@ -16,7 +16,7 @@ BENCHES: tuple[Bench, ...] = tuple(
     module.BENCH for module in (table_1, length, sampling, contexts, threshold, nades, rivals)
 )
 DEFAULTS: Mapping[str, Any] = {"test": 300, "runs": 1}
-"""Sizes with which all of it takes about a quarter of an hour on a large GPU; the paper's are in every page."""
+"""Smaller than the paper's, which are on every page, so that a few calls with `until` measure all of it."""
 
 ONE_POPULATION = ("fused", "fused N=64", "large fused")
 """Rows that share one population, except in `threshold`, where every level has its own."""
@@ -42,12 +42,13 @@ def measure_all(
     told = {bench.name: Told() for bench in BENCHES}
     waiting, files = chosen_rows(settings, told), {}
     try:
-        if waiting:
-            with at_work(settings, show, say) as session:
-                if not session.late():
-                    session.place.model()  # what all rows need: without it there is nothing to go on with
-                for bench, name in waiting:
-                    _measure(session, bench, name, told[bench.name])
+        with at_work(settings, show, say) as session:
+            if any(part.kept for part in told.values()) and not session.late():
+                waiting = chosen_rows(settings, told, session.place.explained_digest)
+            if waiting and not session.late():
+                session.place.model()  # what all rows need: without it there is nothing to go on with
+            for bench, name in waiting:
+                _measure(session, bench, name, told[bench.name])
     finally:
         files = {bench.name: bench.draw(settings)[1] for bench in BENCHES}
     failed = [f"{name}, {row}: {why}" for name, part in told.items() for row, why in part.failed.items()]
@@ -56,15 +57,17 @@ def measure_all(
     return {name: {**vars(part), "files": files[name]} for name, part in told.items()}
 
 
-def chosen_rows(settings: BenchSettings, told: Mapping[str, Told]) -> list[tuple[Bench, str]]:
+def chosen_rows(
+    settings: BenchSettings, told: Mapping[str, Told], explained: str | None = None
+) -> list[tuple[Bench, str]]:
     """Which rows to measure, in order; those that are there are noted as kept where only missing ones are wanted."""
     every = {bench.name: list(bench.rows(settings)) for bench in BENCHES}
     known = list(dict.fromkeys(name for names in every.values() for name in names))
     wanted, waiting = set(choose_rows(known, settings.rows)), []
     for bench in BENCHES:
         names = [name for name in every[bench.name] if name in wanted]
-        there = bench.there(settings, names)  # read in any case: a damaged file is told before the work
-        told[bench.name].kept += there if settings.missing else []
+        there = bench.there(settings, names, explained)  # read in any case: a damaged file is told before the work
+        told[bench.name].kept = there if settings.missing else []
         waiting += [(bench, name) for name in names if name not in told[bench.name].kept]
     return sorted(waiting, key=_turn)
 

@@ -91,9 +91,14 @@ class Place:
 
     def model(self, **changes: Any) -> Path:
         """The model folder: the given one, or one trained with these changes to the settings of its preset."""
-        if self.settings.model is not None:
+        if self.settings.model is not None and not changes:
             return self.settings.model
         config = self._training(changes)
+        if not np.array_equal(self.unseen, self._held_out(config)):
+            raise UsageError(
+                f"--model: this row trains a model of its own; expected one that was trained with validation "
+                f"{config.validation} and seed {config.seed} too, so that both leave out the same subjects"
+            )
         folder = self._folder("model", {"config": config.to_json(), "dataset": self.data.info.get("digest")})
         if not folder.exists():
             self.processes.start()  # meanwhile
@@ -121,7 +126,9 @@ class Place:
         """Sequences of the subjects that no model here is trained on; no model is needed to know them."""
         if self.settings.model is not None:
             return unseen_indices(self.settings.model, self.fleet)
-        config = self._training({})
+        return self._held_out(self._training({}))
+
+    def _held_out(self, config: TrainConfig) -> Int64:
         return np.flatnonzero(held_out(self.data.subject_ids, config.validation, seed=config.seed))
 
     @cached_property

@@ -83,15 +83,15 @@ class Bench:
         """
         chosen = choose_rows(self.rows(settings), settings.rows)
         there = self.there(settings, chosen)  # read in any case: a damaged file is told before the work
-        kept = there if settings.missing else []
-        waiting = [name for name in chosen if name not in kept]
-        measured: list[str] = []
+        kept, measured = there if settings.missing else [], list[str]()
         try:
-            if waiting:
-                with at_work(settings, show, say) as session:
-                    while len(measured) < len(waiting) and not session.late():
-                        self.measure(session, waiting[len(measured)])
-                        measured.append(waiting[len(measured)])
+            with at_work(settings, show, say) as session:
+                if kept and not session.late():
+                    kept = self.there(settings, kept, session.place.explained_digest)
+                waiting = [name for name in chosen if name not in kept]
+                while len(measured) < len(waiting) and not session.late():
+                    self.measure(session, waiting[len(measured)])
+                    measured.append(waiting[len(measured)])
         finally:
             ledger, files = self.draw(settings)
         return {**ledger, "measured": measured, "kept": kept, "left_out": waiting[len(measured) :], "files": files}
@@ -106,15 +106,16 @@ class Bench:
         add_row(ledger_path(self.name, settings), self.name, name, {**figures, "provenance": made})
         session.say(f"[{session.elapsed:6.1f} s] {self.name}, {name}: {seconds:.1f} s")
 
-    def there(self, settings: BenchSettings, names: Collection[str]) -> list[str]:
+    def there(self, settings: BenchSettings, names: Collection[str], explained: str | None = None) -> list[str]:
         """Those of the rows that the ledger holds, measured with the same settings; any time limit will do that was
-        not reached."""
+        not reached. With `explained`, a digest of sequences: those that were measured on these very sequences."""
         rows, wanted = read_ledger(ledger_path(self.name, settings), self.name)["rows"], settings.to_json()
         whole = {name: rows[name] for name in names if name in rows and not rows[name].get("incomplete_labels")}
         limits = {
             name: row["provenance"]["bench"] | {"time_limit": wanted["time_limit"]} for name, row in whole.items()
         }
-        return [name for name in names if limits.get(name) == wanted]
+        same = [name for name in names if limits.get(name) == wanted]
+        return [name for name in same if explained in (None, whole[name]["provenance"].get("explained"))]
 
     def draw(self, settings: BenchSettings) -> tuple[dict[str, Any], dict[str, str]]:
         """Make the page and the plot of what the ledger holds; the ledger, and the files there are."""

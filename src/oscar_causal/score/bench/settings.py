@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from oscar_causal.data.stream import read_info
 from oscar_causal.errors import UsageError
 
 
@@ -56,6 +58,8 @@ class BenchSettings:
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise UsageError(f"{name}: expected at least 1, got {value}")
+        if self.seed < 0:
+            raise UsageError(f"seed: expected 0 or more, got {self.seed}")
         if not self.time_limit > 0:
             raise UsageError(f"time limit: expected a number of seconds above 0, got {self.time_limit}")
         if self.until is not None and not self.until >= 0:
@@ -76,9 +80,16 @@ class BenchSettings:
         return self.runs or papers
 
     def to_json(self) -> dict[str, Any]:
-        """What decides a row's figures."""
+        """What decides a row's figures; a given dataset and a given model by their content."""
         kept = ("sequences", "preset", "steps", "test", "runs", "time_limit", "seed")
-        return {"fleet": self.fleet_name, **{name: getattr(self, name) for name in kept}}
+        return {"fleet": self.fleet_name, **{name: getattr(self, name) for name in kept}, **self._given}
+
+    @cached_property
+    def _given(self) -> dict[str, Any]:
+        from oscar_causal.density.checkpoint import model_digest
+
+        given: dict[str, Any] = {} if self.dataset is None else {"dataset": read_info(self.dataset).get("digest")}
+        return given if self.model is None else {**given, "model": model_digest(self.model)}
 
 
 QUICK: dict[str, Any] = {
@@ -90,7 +101,7 @@ QUICK: dict[str, Any] = {
     "runs": 3,
     "time_limit": 30.0,
 }
-"""`--quick`: minutes on two cores."""
+"""`--quick`: the demo fleet and a tiny model."""
 
 
 def bench_settings(out: Path, *, quick: bool = False, **given: Any) -> BenchSettings:

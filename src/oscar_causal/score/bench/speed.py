@@ -62,6 +62,8 @@ def measure_speed(settings: BenchSettings, show: ShowProgress = no_progress) -> 
     """Measure the chosen rows and what else was asked for; JSON, Markdown and PNG go to the benchmark's folder."""
     if settings.preset not in SIZES:
         raise UsageError(f"--preset: expected one of {', '.join(SIZES)}, got {settings.preset!r}")
+    if (settings.model is None) != (settings.dataset is None):
+        raise UsageError("--model and --dataset: expected both or neither (agreement of precisions), got one")
     measured = rows_of(settings.workers)
     rows = choose_rows(measured, settings.rows)
     sizes = replace(SIZES[settings.preset], sequences=settings.test, seed=settings.seed)
@@ -76,7 +78,7 @@ def measure_speed(settings: BenchSettings, show: ShowProgress = no_progress) -> 
         _write(found, settings)
     if settings.sweep:
         found["sweep"] = sweep(replace(sizes, sequences=max(16, settings.test // 8)), settings.device)
-    if settings.model is not None and settings.dataset is not None:
+    if settings.model is not None:
         found["agreement"] = measure_agreement(settings, show)
     if settings.fleet == "demo":
         found["race"] = measure_race(settings, show)

@@ -17,7 +17,7 @@ from oscar_causal.density.compiled import Question, padded_length
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
 from oscar_causal.density.transformer import Network, NetworkConfig
-from oscar_causal.discovery.batched import IN_FLIGHT, Parcel, room_for
+from oscar_causal.discovery.batched import Parcel, by_length, room_for
 from oscar_causal.discovery.contexts import Bool, Float64, Stream
 from oscar_causal.discovery.subject import Variants, build_contexts, label_question, subject_of
 
@@ -130,9 +130,9 @@ def intervention_stage(work: Workload, model: OscarModel, which: Sequence[int]) 
 
     The work of the intervention estimator at N contexts without its tests: the law of replacements, masks, draws, one
     pass for every context, P(label) after the last event, mean difference between contexts that keep and replace.
-    Sequences go by length; while the device works on a group, the host prepares the next.
+    The longest sequences go first; while the device works on a group, the host prepares the next.
     """
-    order = sorted(which, key=lambda k: int(work.data.lengths[k]))
+    order = [which[k] for k in by_length(work.data.lengths[list(which)].tolist())]
     answers: list[Float64] = []
     waiting: Callable[[], list[Float64]] = list
     for group in _groups(work, order):
@@ -148,8 +148,7 @@ def _groups(work: Workload, order: Sequence[int]) -> Iterator[Sequence[int]]:
     """Sequences in order of length, as many at a time as `discover` studies."""
     begin = 0
     while begin < len(order):
-        longest = int(work.data.lengths[order[min(begin + IN_FLIGHT, len(order)) - 1]])
-        count = room_for(longest, work.sizes.events)
+        count = room_for(int(work.data.lengths[order[begin]]), work.sizes.events)
         yield order[begin : begin + count]
         begin += count
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed docs package lowest stories error-rates faults fuzz clean
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed docs package lowest stories audit error-rates faults fuzz clean
 
 setup: .venv/.setup-done
 
@@ -57,6 +57,10 @@ lowest: setup
 stories: setup  # make stories DATA=folder with telecom_alarms and traffic_fines
 	$(BIN)/python scripts/story_telecom.py $(DATA)/telecom_alarms --out story-output/telecom
 	$(BIN)/python scripts/story_fines.py $(DATA)/traffic_fines --out story-output/fines
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/story_fleet.py --out story-output/fleet
+
+audit: setup  # known weaknesses in what we depend on; asks the internet
+	$(BIN)/pip install -q pip-audit && $(BIN)/pip-audit
 
 faults: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/faults.py --out docs/results

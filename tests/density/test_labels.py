@@ -23,6 +23,26 @@ def test_plain_loss_is_binary_cross_entropy() -> None:
     torch.testing.assert_close(label_loss(logits, targets, weights), expected)
 
 
+def test_emphasis_weighs_positives_and_leaves_the_best_answer_where_it_is() -> None:
+    logits, targets, weights = sample(2)
+    emphasis = torch.tensor([0.0, 0.5, 1.0, 2.0, 3.0, 4.0])
+    adjusted = torch.sigmoid(logits + emphasis).double()
+    likelihood = targets * emphasis.exp() * adjusted.log() + (1 - targets) * (1 - adjusted).log()
+    loss = label_loss(logits, targets, weights, emphasis=emphasis)
+    torch.testing.assert_close(loss.double(), -(likelihood * weights.double()[:, None]).sum(), rtol=1e-5, atol=1e-4)
+    rates = torch.tensor([0.5, 0.3, 0.1, 0.05, 0.02, 0.01])
+    logits = torch.log(rates / (1 - rates)).requires_grad_()
+    shown = torch.stack([torch.ones(6), torch.zeros(6)])
+    total = torch.zeros(())
+    for k in range(6):
+        one = slice(k, k + 1)
+        for part, share in zip(shown, (rates[k], 1 - rates[k]), strict=True):
+            total = total + label_loss(logits[None, one], part[None, one], share[None], emphasis=emphasis[one])
+    total.backward()
+    assert logits.grad is not None
+    assert logits.grad.abs().max() < 1e-6  # the log odds of the rates are the minimum, whatever the weight
+
+
 @pytest.mark.parametrize("lost", [0.01, 0.3, 0.9])
 def test_lost_labels_follow_their_likelihood(lost: float) -> None:
     logits, targets, weights = sample(1)

@@ -9,13 +9,22 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 
-def label_loss(logits: Tensor, targets: Tensor, weights: Tensor, *, lost: float = 0.0) -> Tensor:
+def label_loss(
+    logits: Tensor, targets: Tensor, weights: Tensor, *, lost: float = 0.0, emphasis: Tensor | None = None
+) -> Tensor:
     """Weighted sum over rows of the binary cross entropy summed over labels.
 
     `logits` and `targets` (T, Y), `weights` (T,). `lost` is the share of positive labels that the data fails to show:
     an observed label then has likelihood (1 - lost) * P(Y), so the network learns the P(Y) behind it.
+    With `emphasis` (Y,) a positive counts exp(emphasis) times, and emphasis is added to the logits before they are
+    compared: what minimises the loss is still the log odds of P(Y).
     """
     logits = logits.float()
+    if emphasis is not None:
+        entropy = F.binary_cross_entropy_with_logits(
+            logits + emphasis, targets, pos_weight=emphasis.exp(), reduction="none"
+        )
+        return (entropy.sum(-1) * weights).sum()
     if not lost:
         entropy = F.binary_cross_entropy_with_logits(logits, targets, reduction="none")  # (T, Y)
         return (entropy.sum(-1) * weights).sum()

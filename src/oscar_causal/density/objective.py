@@ -45,8 +45,12 @@ class Step:
 class Objective(nn.Module):
     """The sum of the losses of a step, each divided by its global count."""
 
-    def __init__(self, network: Network, config: TrainConfig) -> None:
+    emphasis: Tensor | None
+
+    def __init__(self, network: Network, config: TrainConfig, emphasis: Tensor | None = None) -> None:
+        """`emphasis` (Y,): log weight of each label's positives (see `label_loss`)."""
         super().__init__()
+        self.register_buffer("emphasis", emphasis, persistent=False)
         self.network = network
         self.config = config
         self.run_network: Callable[[Tokens], tuple[Tensor, Tensor]] = network
@@ -66,7 +70,7 @@ class Objective(nn.Module):
         past = past_in_run(step.tokens, begins, step.places, step.tokens.longest or len(positions))
         logits = network.label_logits(hidden_y[step.places], past)  # (P, Y)
         targets = step.targets[step.owners[step.places]]
-        label = label_loss(logits, targets, step.place_weights, lost=self.config.lost_labels)
+        label = label_loss(logits, targets, step.place_weights, lost=self.config.lost_labels, emphasis=self.emphasis)
         outcome = time_loss(network.outcome_head(hidden_y), step.outcome_gaps, step.outcome_weights)
         return event + TIME_WEIGHT * gap, (label + TIME_WEIGHT * outcome) * sequence_scale
 

@@ -75,6 +75,9 @@ class TrainConfig:
     """Share of the sequences met with up to 30 % of their event types hidden (as `unknown`), anew each time."""
     lost_labels: float = 0.0
     """Share of positive labels known to be missing from the data."""
+    balance: float = 0.0
+    """How far rare labels are weighted up: a positive counts (negatives / positives) ** balance times, at most 1,000;
+    probabilities stay those of the data."""
     min_count: int = 1
     """Events seen less often share the id `unknown`."""
     validation: float = 0.1
@@ -104,6 +107,9 @@ class TrainConfig:
         _between(self, "max_length", 2, 2**20)
         _between(self, "hidden", 0.0, 1.0)
         _between(self, "lost_labels", 0.0, 0.9)
+        _between(self, "balance", 0.0, 1.0)
+        if self.balance and self.lost_labels:
+            raise UsageError("balance: not together with lost_labels, which has a likelihood of its own")
         _between(self, "validation", 0.0, 0.5)
         _between(self, "min_count", 1, 10**9)
         _between(self, "evaluations", 1, 10**6)

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from oscar_causal.data.batches import Encoded, plan_batches
-from oscar_causal.data.sequences import Int64
+from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
 from oscar_causal.density.model import OscarModel, length_batches
 from oscar_causal.density.objective import Objective, Step, make_step
@@ -28,6 +28,8 @@ from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
+MOST_EMPHASIS = 1000.0
+"""Most that one positive label counts against a negative one."""
 FEWEST_STEPS = 10
 """Steps between two looks, at least."""
 SHORTLIST_RATE = 5e-3
@@ -69,7 +71,7 @@ class Trainer:
 
     def fit(self, *, resume: bool = False, on_step: OnStep | None = None) -> list[dict[str, float]]:
         """Train all stages; with `resume` go on from the newest checkpoint of the folder."""
-        objective = Objective(self.network, self.config)
+        objective = Objective(self.network, self.config, self._emphasis())
         optimizer = make_optimizer(self.network, self.config)
         if resume and self.folder is not None:
             self._restore(optimizer)
@@ -225,6 +227,19 @@ class Trainer:
     def _speed(self) -> dict[str, float]:
         return {"tokens_per_s": self.run.tokens / max(self.run.seconds, 1e-9)}
 
+    def _base_log_odds(self) -> Float64:
+        """Log odds (Y,) of every label in the training part."""
+        counts = np.bincount(self.train.labels.ids, minlength=self.network.config.labels)
+        rates = np.clip((counts + 0.5) / (max(1, int(self.train.labelled.sum())) + 1.0), 1e-6, 1 - 1e-6)
+        return np.asarray(np.log(rates / (1 - rates)))
+
+    def _emphasis(self) -> Tensor | None:
+        """Log weight of every label's positives (`TrainConfig.balance`)."""
+        if not self.config.balance:
+            return None
+        weights = (-self.config.balance * self._base_log_odds()).clip(0.0, math.log(MOST_EMPHASIS))
+        return torch.from_numpy(weights).float().to(self.accelerator.device)
+
     def _set_out(self) -> None:
         """What counting can say before the first step: shortlists, base rates of labels, scales of channels."""
         labels = self.network.config.labels
@@ -232,9 +247,7 @@ class Trainer:
             types = self.network.shortlist.types
             self.network.shortlist.windows.copy_(torch.from_numpy(time_windows(self.train)))
             types.copy_(torch.from_numpy(shortlists(self.train, self.network.config.events, labels, types.shape[1])))
-        counts = np.bincount(self.train.labels.ids, minlength=labels)
-        rates = np.clip((counts + 0.5) / (max(1, int(self.train.labelled.sum())) + 1.0), 1e-6, 1 - 1e-6)
-        self.network.label_head.bias.data.copy_(torch.from_numpy(np.log(rates / (1 - rates))))
+        self.network.label_head.bias.data.copy_(torch.from_numpy(self._base_log_odds()))
         values = self.train.channels
         if values.shape[1]:
             known = np.isfinite(values)

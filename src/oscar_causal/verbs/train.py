@@ -28,6 +28,9 @@ def run(
         float | None, typer.Option(help="Share of sequences met with some of their event types hidden.")
     ] = None,
     lost_labels: Annotated[float | None, typer.Option(help="Share of positive labels known to be missing.")] = None,
+    balance: Annotated[
+        float | None, typer.Option(help="How far rare labels are weighted up: 0 not at all, 1 as common as their lack.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Decides initial weights, split and order.")] = None,
     folds: Annotated[
         int | None, typer.Option(help="Train K models so that every subject has one that never saw it.")
@@ -55,6 +58,7 @@ def run(
         "min_count": min_count,
         "hidden": hidden,
         "lost_labels": lost_labels,
+        "balance": balance,
         "seed": seed,
     }
     config = preset_config(preset, **{key: value for key, value in given.items() if value is not None})

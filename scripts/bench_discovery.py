@@ -36,7 +36,7 @@ from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.finalists import TELLING, rank
+from oscar_causal.discovery.finalists import FALL, TELLING, rank
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
@@ -166,7 +166,7 @@ def accept(rows: list[Any], alpha: float, delta: float, *, tested_only: bool = F
     """Accepted by test, or by score: the rule of the estimator at other thresholds."""
 
     def accepted(q: float, strength: float, share: float, fall: float) -> bool:
-        return (q <= alpha and strength >= delta) or (not tested_only and share >= TELLING and fall >= delta)
+        return (q <= alpha and strength >= delta) or (not tested_only and share >= TELLING and fall >= max(FALL, delta))
 
     return {pair: frozenset(event for event, *rest in tested if accepted(*rest)) for pair, tested in rows}
 

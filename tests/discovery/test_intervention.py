@@ -66,18 +66,18 @@ class SlopedModel:
 
 
 def doubted(present: np.ndarray) -> np.ndarray:
-    """A label with P = .02 where e2 and e5 are both there, next to nothing without one of them."""
-    return np.where(present[:, [2, 5]].all(1), 0.02, 0.0002)[:, None]
+    """A label with P = .02 where e2 and e5 are both there, next to nothing without one of them, .016 without e13."""
+    return np.where(present[:, [2, 5]].all(1), 0.016 + 0.004 * present[:, 13], 0.0002)[:, None]
 
 
 def test_causes_of_a_label_that_the_model_doubts_are_accepted_by_their_score(workshop: Any) -> None:
-    model = SlopedModel(workshop.response(40, doubted), {2: 1.0, 5: 0.8, 7: 0.9, 9: 0.35, 11: 0.1})
+    model = SlopedModel(workshop.response(40, doubted), {2: 1.0, 5: 0.8, 7: 0.9, 9: 0.35, 11: 0.1, 13: 0.7})
     boundary = explain(model, names(30))
-    assert accepted(boundary) == {"e2": "cause", "e5": "cause"}  # e7 has a slope and no effect
+    assert accepted(boundary) == {"e2": "cause", "e5": "cause"}  # e7 has a slope and no effect, e13 a small one
     item = evidence(boundary, "e5")
     assert (item.accepted_by, item.q_value is not None and item.q_value > 0.05) == ("score", True)
     assert item.share == pytest.approx(0.8, abs=0.31)  # slopes, and the moves of the forecast
-    assert {part.event for part in boundary.evidence} == {"e2", "e5", "e7", "e9"}  # e11 is not worth a look
+    assert {part.event for part in boundary.evidence} == {"e2", "e5", "e7", "e9", "e13"}  # e11 is not worth a look
     assert accepted(explain(model, names(30), tested_only=True)) == {}
 
 

@@ -23,6 +23,7 @@ from oscar_causal.density.quality import (
     prefix_positions,
     quality_content,
 )
+from oscar_causal.density.times import judge_times
 from oscar_causal.errors import UsageError
 
 
@@ -59,6 +60,7 @@ def check(
         "folds": None if models.seed is None else len(models.models),
         "unknown_labels": sorted(set(dataset.label_names) - set(models.vocabulary.labels)),
         "not_trusted": {name: row["reason"] for name, row in found["per_label"].items() if not row["trusted"]},
+        "times": _times(models, encoded, chosen.routes),
         "updated": [],
     }
     if with_assumptions:
@@ -93,6 +95,13 @@ def _judge(models: ModelSet, encoded: Encoded, routes: Int64) -> Judged:
     early = _probs(models, encoded, rows[:few], routes[:few], positions)
     truth = encoded.labels.take(rows).indicator(len(models.vocabulary.labels))
     return Judged(whole, truth, prefixes, hide_short(early, encoded, rows, prefixes))
+
+
+def _times(models: ModelSet, encoded: Encoded, routes: Int64) -> dict[str, Any]:
+    """How well the model knows when; of folds the one that judges most of the sequences."""
+    every, counts = np.unique(routes, return_counts=True)
+    route = every[counts.argmax()]
+    return judge_times(models.models[0 if route == MEAN else route], encoded, np.flatnonzero(routes == route))
 
 
 def _probs(models: ModelSet, encoded: Encoded, rows: Int64, routes: Int64, positions: Int64) -> Float64:

@@ -21,7 +21,7 @@ from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.boundary import AcceptedBy, EventEvidence, RankedBy, Verdict
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
 from oscar_causal.discovery.differences import Differences, differences
-from oscar_causal.discovery.finalists import TELLING, choose_finalists, focus_rates, rank
+from oscar_causal.discovery.finalists import FALL, TELLING, choose_finalists, focus_rates, rank
 from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
 from oscar_causal.discovery.removal import Removed, remove_finalists
 from oscar_causal.discovery.subject import Stage, Subject, respond
@@ -248,7 +248,7 @@ class _Judge:
         """
         if share is None or self.config.tested_only:
             return False
-        return share >= TELLING and fall >= self.config.delta * self.reference
+        return share >= TELLING and fall >= max(FALL, self.config.delta) * self.reference
 
     def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
         small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta

@@ -52,6 +52,15 @@ def _show(found: dict[str, Any], *, details: bool) -> None:
         ]
         columns = ("first events", "sequences", "micro F1", "macro F1", "weighted F1", "ECE")
         print_table(columns, rows, title="after a prefix")
+    for name, words in (("next_event", "time to the next event"), ("outcome", "time to the outcome")):
+        times = found["times"][name]
+        if times["coverage"] is not None:
+            print_lines(
+                [
+                    f"{words}: 90 % intervals hold {times['coverage']:.0%} of {times['count']:,} times; "
+                    f"{times['gain']:+.2f} nats against one law for all"
+                ]
+            )
     if details:
         _show_labels(found["per_label"])
     _show_doubts(found)

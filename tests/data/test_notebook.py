@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from oscar_causal.data.sequences import from_records
@@ -52,5 +53,11 @@ def test_a_boundary() -> None:
     assert "0, 2" in page.texts
     assert page.texts[-1] == "cut"
     assert "b" not in page.tags
+    scored = replace(evidence[0], verdict="cause", accepted_by="score")
+    told = Cells(
+        Boundary("car 1", "fault", True, 0.9, (scored, replace(evidence[1], accepted_by="test")))._repr_html_()
+    )
+    assert [text for text in told.texts if text in ("test", "score")] == ["test", "score"]
+    assert told.texts[-1] == "1 accepted by score: no test has shown it"
     empty = Cells(Boundary("car 1", "fault", None, None, evidence[2:])._repr_html_())
     assert empty.texts[-1] == "none of 1 tested events was accepted"

@@ -49,7 +49,9 @@ def test_a_changed_rule_is_flagged_in_its_windows_and_a_steady_one_is_not() -> N
     table = rule_drift({"steady": "A", "moved": "A"}, fleet(2400), WINDOW, recover=expected_rule)
     assert table.schema.equals(RULE_DRIFT_SCHEMA)
     assert changed_rules(table) == ["moved"]
-    rows = [row for row in table.to_pylist() if row["label"] == "moved" and row["positives"] > 40]
+    rows = [
+        row for row in table.to_pylist() if row["label"] == "moved" and row["part"] is None and row["positives"] > 40
+    ]
     for row in rows:
         late = row["from"] >= BEGIN + timedelta(days=200)
         if row["from"] < BEGIN + timedelta(days=200) < row["to"]:
@@ -78,7 +80,10 @@ def test_shares_are_clustered_by_subject() -> None:
 
 
 def test_one_window_or_no_start_says_nothing() -> None:
-    assert len(rule_drift({"steady": "A"}, fleet(50), 10_000.0)) == 0
+    for days in (10_000.0, None):
+        rows = rule_drift({"steady": "A"}, fleet(50), days).to_pylist()
+        assert [row["changed"] for row in rows if row["part"] is None] == []
+        assert {row["part"]: row["changed"] for row in rows} == {"A": False}
     bare = from_records([{"sequence_id": "1", "events": ["A"], "times": [0], "labels": ["steady"]}])
     assert len(rule_drift({"steady": "A"}, bare, WINDOW)) == 0
     with pytest.raises(UsageError, match="expected 0.01 to 36525 days"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -156,6 +157,24 @@ def write_results(out: Path, found: list[Boundary], place: Path) -> None:
     writer = ResultsWriter(out, run)
     writer.write_shard(0, found)
     writer.finish()
+
+
+@pytest.fixture(scope="session")
+def scored(place: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[Boundary]]:
+    """The same results from a run that says what acceptance rests on: the first cause of a pair on its score."""
+    found = [replace(item, evidence=_by_score(item)) for item in boundaries(place / "fleet")]
+    out = tmp_path_factory.mktemp("scored") / "results"
+    write_results(out, found, place)
+    return out, found
+
+
+def _by_score(item: Boundary) -> tuple[EventEvidence, ...]:
+    first = next((event for event in item.causes if event.verdict == "cause"), None)
+    told = {"accepted_by": "score", "share": 0.62, "q_value": 0.25}
+    return tuple(
+        replace(event, **(told if event is first else {"accepted_by": "test" if event.accepted else None}))  # type: ignore[arg-type]
+        for event in item.evidence
+    )
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.discovery.finalists import FALL, TELLING
 from oscar_causal.report.page import write_page
 from oscar_causal.report.page_data import page_data
 from oscar_causal.report.sources import open_sources
@@ -259,3 +260,48 @@ def test_words_fit_the_method(
     assert never not in words
     assert ("q = 0.003" in words) == (estimator == "intervention")
     visit.context.close()
+
+
+def test_what_was_accepted_by_score_is_marked_everywhere(
+    open_page: Any, scored: tuple[Path, list[Boundary]], tmp_path: Path
+) -> None:
+    folder, boundaries = scored
+    item = next(b for b in boundaries if b.sequence_id == "car 3" and b.label == "engine")
+    (event,) = item.by_score
+    write_page(page_data(open_sources(folder)), tmp_path / "page.html")
+    visit = open_page(tmp_path / "page.html")
+    page = visit.go("#/sequences/car%203")
+    assert f"{len(item.causes) - sum(e.verdict == 'inhibitor' for e in item.causes)} raise it" in (
+        lead := page.locator(".lead").inner_text()
+    )
+    assert "; 1 of them by score, no test has shown it." in lead
+    ways = page.locator(".explanation tbody tr td:nth-child(7)").all_inner_texts()
+    assert ways == ["score share\u00a00.62" if e is event else "test" for e in item.causes]
+    symbols = page.locator(".explanation tbody .symbol").all_inner_texts()
+    assert symbols == ["△" if e is event else "▲" if e.verdict == "cause" else "▽" for e in item.causes]
+    assert "△ cause accepted by score: no test has shown it" in page.locator(".legend").inner_text()
+    words = page.locator(".words li").all_inner_texts()
+    scores = [k for k, text in enumerate(words) if "Accepted by score (0.62 of the strongest event's pull)" in text]
+    assert scores == [item.causes.index(event)]
+    closing = page.locator(".words .about").inner_text()
+    assert "q = 0.003" in closing  # and not the 0.25 of the one that no test has shown
+    assert "It says nothing about what was accepted by score." in closing
+    page.locator("[role=slider]").focus()
+    for _ in range(event.positions[0] + 1):
+        page.keyboard.press("ArrowRight")
+    assert page.locator(".readout").inner_text().endswith("q = 0.250, accepted by score")
+    dotted = page.locator(".graph .edge.by-score").count()
+    assert dotted == sum(len(b.by_score) for b in boundaries if b.sequence_id == "car 3")
+    page.click("a[data-page=about]")
+    page.locator("main h2", has_text="About this page").wait_for()
+    reading = page.locator(".reading").inner_text()
+    assert f"at least {TELLING} of the strongest event's pull" in reading
+    assert f"by at least {FALL:.0%}".replace("%", " %") in reading
+    assert visit.complaints == []
+    visit.context.close()
+
+
+def test_folders_that_do_not_say_have_no_such_words(visit: Any) -> None:
+    page = visit.go("#/sequences/car%203")
+    assert "score" not in page.locator("main").inner_text()
+    assert "Accepted by" not in page.locator("main").inner_text()

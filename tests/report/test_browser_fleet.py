@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from playwright.sync_api import expect
 
+from oscar_causal.graph.rule_drift import RULE_DRIFT_SCHEMA
 from oscar_causal.report.page import write_page
 from oscar_causal.report.page_data import page_data
 from oscar_causal.report.sources import open_sources
@@ -143,6 +147,32 @@ def test_changes_show_window_by_window(visit: Any) -> None:
     assert page.locator(".window-dot.changed").count() == 1
     label = page.locator(".windows svg").get_attribute("aria-label")
     assert label == "2024-01-01: +0.40; 2024-02-01: +0.10, differs"
+
+
+def test_a_part_that_changed_is_told_with_its_date_and_both_rules(
+    open_page: Any, place: Path, population: Path, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(population, tmp_path / "p")
+    days = {name: datetime(2024, 1, day, tzinfo=UTC) for name, day in (("until", 7), ("from", 9), ("to", 30))}
+    counts = {"decided": 35, "came": 0, "decided_elsewhere": 175, "came_elsewhere": 174}
+    rules = {"rule": "A | <b>B</b> | C", "rule_here": "A | C", "rule_elsewhere": "A | <b>B</b>", "relation": "stricter"}
+    rows = [
+        {"label": "engine", **days, **counts, **rules, "part": part, "says": True, "q_value": 0.01, "changed": changed}
+        for part, changed in (("<b>B</b>", True), ("A", False))
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema=RULE_DRIFT_SCHEMA), folder / "rule_drift.parquet")
+    write_page(page_data(open_sources(place / "results"), population=folder), tmp_path / "page.html")
+    visit = open_page(tmp_path / "page.html")
+    page = visit.go("#/changes")
+    text = page.locator("article.part").inner_text()
+    told = "alone decides, the label came in 174 of 175 sequences until 2024-01-07 and in 0 of 35 from 2024-01-09 on"
+    assert f"Where <b>B</b> {told}" in text
+    assert text.count("alone decides") == 1
+    assert "before: A | <b>B</b>" in text
+    assert "after: A | C" in text
+    assert page.locator("article.part table").count() == 0  # no window was compared
+    assert visit.complaints == []
+    visit.context.close()
 
 
 def test_the_test_on_observed_labels_is_in_the_table(visit: Any) -> None:

@@ -16,6 +16,7 @@ from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.density.interface import Contexts
 from oscar_causal.discovery.boundary import EventEvidence
 from oscar_causal.discovery.contexts import Stream
+from oscar_causal.discovery.finalists import FALL, TELLING
 from oscar_causal.discovery.local import discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig
 from oscar_causal.discovery.prefix import PrefixConfig
@@ -135,3 +136,24 @@ def test_baselines_and_other_folders(toy: Any, tmp_path: Path, oscar: Callable[.
     oscar("explain-run", tmp_path / "nowhere").refused("run.json")
     html = explain_run(tmp_path / "iamb")._repr_html_()
     assert html.startswith("<p>")
+
+
+def test_acceptance_by_score_is_told_with_its_thresholds(runs: dict[str, Path], tmp_path: Path) -> None:
+    told = explain_run(runs["intervention"]).paragraphs
+    ways = read_table(runs["intervention"], "causes")["accepted_by"].to_pylist()
+    counts = f"Of the accepted events {ways.count('test')} were accepted by test, {ways.count('score')} by score."
+    assert counts in told["results"]
+    assert "2000 redraws at first, more where few of them reached what was seen" in told["error control"]
+    assert f"at least {TELLING} of the strongest one's" in told["error control"]
+    told_fall = f"at least {FALL} of that probability; no error rate is controlled for types accepted by score"
+    assert told_fall in told["error control"]
+    assert "by score" not in explain_run(runs["prefix"]).text
+    for value, words in ((True, "Nothing was accepted that a test had not shown."), (None, "at least 2000 redraws")):
+        folder = shutil.copytree(runs["intervention"], tmp_path / str(value))
+        run = json.loads((folder / "run.json").read_text())
+        del run["config"]["intervention"]["tested_only"]
+        run["config"]["intervention"] |= {} if value is None else {"tested_only": value}
+        (folder / "run.json").write_text(json.dumps(run))
+        error = explain_run(folder).paragraphs["error control"]
+        assert words in error
+        assert "accepted by score" not in error

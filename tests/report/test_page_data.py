@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -152,3 +154,18 @@ def test_without_dataset_and_model_the_page_says_so(moved: Path, found: list[Bou
 
 def test_no_place_on_this_machine_is_told(data: dict[str, Any], place: Path) -> None:
     assert str(place) not in json.dumps(data)
+
+
+def test_what_acceptance_rests_on(scored: tuple[Path, list[Boundary]], data: dict[str, Any], tmp_path: Path) -> None:
+    folder, boundaries = scored
+    causes = page_data(open_sources(folder))
+    events = [event for item in boundaries for event in item.causes]
+    told = [None if k is None else causes["names"][k] for k in causes["causes"]["accepted_by"]]
+    assert told == [event.accepted_by for event in events]
+    assert set(told) == {"test", "score"}
+    assert causes["causes"]["share"] == [event.share for event in events]
+    older = shutil.copytree(folder, tmp_path / "older")
+    for file in [*(older / "causes").iterdir(), *(older / "evidence").iterdir()]:  # before there were such columns
+        pq.write_table(pq.read_table(file).drop_columns(["accepted_by", "share"]), file)
+    for silent in (data, page_data(open_sources(older))):
+        assert set(silent["causes"]["accepted_by"]) == set(silent["causes"]["share"]) == {None}

@@ -48,19 +48,32 @@ def fleet(tmp_path: Path) -> Path:
 def results(tmp_path: Path, fleet: Path) -> Callable[..., Path]:
     """Write a results folder from the letters found for each pair."""
 
-    def write(name: str, found: Found, estimator: str = "intervention", q_value: float = 0.01) -> Path:
+    def write(
+        name: str,
+        found: Found,
+        estimator: str = "intervention",
+        q_value: float = 0.01,
+        by: dict[str, str] | None = None,
+    ) -> Path:
         run = {"estimator": estimator, "dataset": {"path": str(fleet)}, "fingerprint": name}
         writer = ResultsWriter(tmp_path / name, run)
-        writer.write_shard(0, [_boundary(pair, letters, q_value) for pair, letters in found.items()])
+        writer.write_shard(0, [_boundary(pair, letters, q_value, by or {}) for pair, letters in found.items()])
         writer.finish(seconds=1.0)
         return tmp_path / name
 
     return write
 
 
-def _boundary(pair: tuple[str, str], letters: str, q_value: float) -> Boundary:
+def _boundary(pair: tuple[str, str], letters: str, q_value: float, by: dict[str, str]) -> Boundary:
     evidence = tuple(
-        EventEvidence(letter.upper(), (0,), "cause" if letter.isupper() else "inhibitor", 0.5, q_value=q_value)
+        EventEvidence(
+            letter.upper(),
+            (0,),
+            "cause" if letter.isupper() else "inhibitor",
+            0.5,
+            q_value=q_value,
+            accepted_by=by.get(letter),  # type: ignore[arg-type]
+        )
         for letter in letters
     )
     return Boundary(*pair, observed=True, probability=0.9, evidence=evidence)

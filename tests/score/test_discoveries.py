@@ -47,6 +47,13 @@ def test_false_discoveries_by_q() -> None:
     assert rows[0.01]["rate"] == pytest.approx((0 + 1 + 0 + 0) / 4)
 
 
+def test_what_no_test_has_shown_is_not_held_against_q_values() -> None:
+    scored = [Accepted(P4, "D", "cause", q, by="score") for q in (0.004, 0.4)]
+    plain, world = (q_calibration(part, EXPLAINED, ROLES) for part in (FOUND, [*FOUND, *scored]))
+    assert world["by_q"] == plain["by_q"]
+    assert (world["accepted"], world["false"]) == (7, 5)
+
+
 def test_methods_without_q_values_have_no_rows_by_q() -> None:
     world = q_calibration([Accepted(P1, "A", "cause")], EXPLAINED, ROLES)
     assert (world["proportion"], world["by_q"]) == (0.0, [])

@@ -77,6 +77,26 @@ def test_discoveries(results: Write) -> None:
     assert got["q_calibration"]["rate"] == pytest.approx((1 / 2 + 0 + 0 + 0 + 1) / 5)
 
 
+def test_precision_of_what_a_test_and_of_what_a_score_accepted_by_hand(results: Write) -> None:
+    assert score_results(results("silent", FOUND))["accepted_by"] == {}
+    ways = {"A": "test", "n": "test", "D": "score", "C": "score", "E": "score"}
+    got = score_results(results("r", FOUND, by=ways))["accepted_by"]
+    assert (got["test"]["accepted"], got["score"]["accepted"]) == (3, 4)  # A, A, n; D, D, C, E
+    assert got["test"]["of"] == {
+        "rule_all": 3,
+        "rule_present": 2,
+        "why": 2,
+        "why_necessary": 2,
+    }  # n: for rule_all alone
+    assert set(got["test"]["precision"].values()) == {1.0}
+    # s1: D is right for y alone; C of s2 is right and not necessary; E of s4 is wrong, only rule_all has a truth there
+    assert got["score"]["of"] == {"rule_all": 4, "rule_present": 3, "why": 3, "why_necessary": 3}
+    wanted = {"rule_all": 2 / 4, "rule_present": 2 / 3, "why": 2 / 3, "why_necessary": 1 / 3}
+    assert got["score"]["precision"] == pytest.approx(wanted)
+    alone = score_results(results("one", FOUND, by={"A": "test"}))["accepted_by"]["score"]
+    assert (alone["accepted"], set(alone["precision"].values())) == (0, {None})
+
+
 def test_frequencies_are_those_of_the_models_training_set(results: Write, fleet: Path, tmp_path: Path) -> None:
     folder = results("r", FOUND)
     assert score_results(folder)["frequency_counted_in"] == "all sequences of the dataset"

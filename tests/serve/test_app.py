@@ -19,6 +19,7 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.folds import ModelSet
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.discovery.finalists import TELLING
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.serve.answers import LabelBoundary
@@ -80,6 +81,25 @@ def test_explain_is_discover(
     assert from_sent == from_fleet
     assert told.json()["boundaries"] == [as_json(models, item, evidence=evidence) for item in from_fleet]
     assert len(told.json()["boundaries"]) == 2
+
+
+def test_what_acceptance_rests_on_is_told_and_scores_can_be_left_out(client: httpx.Client, faulty: list[int]) -> None:
+    """At so small an alpha no test of 32 contexts can show anything."""
+    sent = pick(client, f"car {faulty[0]}")
+
+    def told(**settings: Any) -> dict[str, Any]:
+        asked = {**SETTINGS, "labels": ["common"], **settings}
+        answer = client.post("/explain", json={"sequence": sent, "settings": asked, "evidence": True}).json()
+        assert answer["settings"]["tested_only"] is settings.get("tested_only", False)
+        return dict(answer["boundaries"][0])
+
+    plain, hard, only = told(), told(alpha=0.0005), told(alpha=0.0005, tested_only=True)
+    assert "test" in [cause["accepted_by"] for cause in plain["causes"]]
+    assert {cause["accepted_by"] for cause in hard["causes"]} == {"score"}
+    assert all(cause["share"] >= TELLING for cause in hard["causes"])
+    assert only["causes"] == []
+    assert [row["share"] for row in only["evidence"]] == [row["share"] for row in hard["evidence"]]
+    assert {row["accepted_by"] for row in only["evidence"]} == {None}
 
 
 def test_another_seed_or_id_is_another_draw(client: httpx.Client, faulty: list[int]) -> None:

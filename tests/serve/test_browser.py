@@ -203,6 +203,8 @@ def test_pick_from_the_dataset_and_watch_it_arrive(page: Any, running: Any, flee
         if "cause" in (page.locator(".event-chip").nth(k).get_attribute("class") or "")
     }
     assert marked == accepted & set(chips)
+    ways = page.locator(".explanation tbody tr td:nth-child(7)").all_inner_texts()
+    assert [text.split()[0] for text in ways] == [cause["accepted_by"] for cause in found[0]["causes"]] != []
 
 
 def test_an_uploaded_table(page: Any, tmp_path: Path) -> None:

@@ -93,6 +93,8 @@ def test_other_replacements(discover: Callable[..., Any], tmp_path: Path, replac
         (("--sampler", "top-k"), "--sampler: an option of prefix"),
         (("--top-k", "5"), "--top-k: an option of prefix"),
         (("--alpha", "0.05", "--estimator", "prefix"), "--alpha: an option of intervention and fused, got it with"),
+        (("--tested-only", "--estimator", "prefix"), "--tested-only: an option of intervention, got it with the"),
+        (("--tested-only", "--estimator", "fused"), "--tested-only: an option of intervention, got it with the"),
         (("--delta", "0.05", "--estimator", "prefix"), "--delta: an option of intervention and fused"),
         (("--delta", "0.1", "--estimator", "statistics:mean"), "--delta: an option of intervention and fused"),
         (("--context", "3", "--estimator", "statistics:mean"), "--context: an option of prefix"),
@@ -148,6 +150,23 @@ def test_prefixes_shorter_than_those_trained_on_are_told(discover: Callable[...,
         assert all(any(flag.startswith("c = 3: the model has learnt") for flag in row) is told for row in flags)
 
 
+HARD = ("--alpha", "0.0005")
+"""So few contexts can hardly be so sure: what is accepted is accepted by score."""
+
+
+def test_a_run_tells_how_many_no_test_has_shown(discover: Callable[..., Any], tmp_path: Path) -> None:
+    words = (*FEW, *HARD, "--label", "x", "--force")
+    summary = json.loads(discover(*words, "--json").out)
+    ways = read_table(tmp_path / "r", "causes")["accepted_by"].to_pylist()
+    assert (summary["by_test"], summary["by_score"]) == (ways.count("test"), ways.count("score"))
+    assert summary["by_score"] > 0
+    assert f"causes ({ways.count('score')} of them by score: no test has shown them)," in discover(*words).out
+    only = json.loads(discover(*words, "--tested-only", "--json").out)
+    assert only["by_score"] == 0
+    assert only["causes"] == summary["causes"] - summary["by_score"]
+    assert "by score" not in discover(*words, "--tested-only").out
+
+
 # --- explain ---
 
 
@@ -178,13 +197,35 @@ def test_explain_as_json_is_json(explain: Callable[..., Any], tmp_path: Path) ->
     known = write(tmp_path / "k.json", {"required": EVENTS})
     (found,) = json.loads(explain({"events": EVENTS, "labels": ["x"]}, "--knowledge", known, "--json").out)
     causes = {cause["event"]: cause for cause in found["causes"]}
-    assert set(causes) == set(EVENTS)  # eight, and six are looked at closely
-    assert sum(cause["effect"] is None for cause in causes.values()) == 2
+    assert set(causes) == set(EVENTS)
+    assert [event for event in EVENTS if causes[event]["effect"] is not None] == ["E0"]  # alone worth a close look
     assert found["trusted"] is True
     assert found["seen_in_training"] is False
     assert found["observed_logp"] < 0
     assert found["contexts_logp"] < 0
     assert found["ranked_by"] == "slopes"
+
+
+def test_explain_shows_what_an_acceptance_rests_on(
+    explain: Callable[..., Any], discover: Callable[..., Any], oscar: Oscar, toy: Any, tmp_path: Path
+) -> None:
+    words = (*FEW, *HARD, "--label", "x")
+    discover(*words)
+    causes = read_table(tmp_path / "r", "causes").to_pylist()
+    for way in ("test", "score"):
+        cause = next(row for row in causes if row["accepted_by"] == way)
+        name, one = cause["event"], ("explain", toy.model, cause["sequence_id"], "--dataset", toy.fleet, *words)
+        (found,) = json.loads(oscar(*one, "--json").out)
+        assert [(row["accepted_by"], row["share"]) for row in found["causes"]] == [(way, cause["share"])]
+        told = oscar(*one).out
+        row = next(line for line in told.splitlines() if f"│ {name} " in line)
+        assert row.replace("│", " ").split()[:2] == [name, way]
+        assert "score = by slopes and a measured fall, no error rate goes with it" in told
+        assert (f"accepted by score: {name} ({cause['share']:.2f}) (share of" in told) is (way == "score")
+        (found,) = json.loads(oscar(*one, "--tested-only", "--json").out)
+        assert len(found["causes"]) == (way == "test")
+    refused = explain({"events": EVENTS}, "--tested-only", "--population", tmp_path)
+    refused.refused("--tested-only: an option of intervention")
 
 
 def test_folds_that_do_not_know_the_sequence_answer_by_their_mean(oscar: Oscar, toy: Any, tmp_path: Path) -> None:

@@ -20,15 +20,19 @@ Oscar = Callable[..., Any]
 
 @pytest.fixture(scope="module")
 def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fleet of six cars, and two results for it: one right, one that finds the wrong event."""
+    """A fleet of six cars, and three results for it: one right, one that finds the wrong event, one both."""
     folder = tmp_path_factory.mktemp("score")
     rows = [{"sequence_id": f"s{k}", "events": ["A", "B", "C"], "times": [0, 1, 2], "labels": ["x"]} for k in range(6)]
     with dataset_writer(folder / "fleet") as writer:
         writer.write(pa.Table.from_pylist(rows))
     write_rules(folder / "fleet" / "rules.json", {"x": parse("A & B")})
-    for name, event in (("right", "A"), ("wrong", "C")):
+    by_test, by_score = (
+        EventEvidence(event, (0,), "cause", 0.5, q_value=q, accepted_by=by)  # type: ignore[arg-type]
+        for event, q, by in (("C", 0.01, "test"), ("B", 0.3, "score"))
+    )
+    right = EventEvidence("A", (0,), "cause", 0.5, q_value=0.01)
+    for name, evidence in (("right", (right,)), ("wrong", (by_test,)), ("mixed", (by_test, by_score))):
         run = {"estimator": name, "dataset": {"path": str(folder / "fleet")}, "fingerprint": name}
-        evidence = (EventEvidence(event, (0,), "cause", 0.5, q_value=0.01),)
         results = ResultsWriter(folder / name, run)
         results.write_shard(0, [Boundary(f"s{k}", "x", True, 0.9, evidence) for k in range(6)])
         results.finish(seconds=1.0)
@@ -76,3 +80,14 @@ def test_mistakes_are_one_line(oscar: Oscar, work: Path) -> None:
     oscar("score", work / "right", work / "wrong", "--compare", "--seed", "-1").refused("seed", "-1")
     oscar("score", work / "right", "--seed", "1").refused("--seed", "--compare")
     oscar("score", work / "right", work / "wrong", "--draws", "9").refused("--draws", "--compare")
+
+
+def test_what_a_test_and_what_a_score_accepted(oscar: Oscar, work: Path) -> None:
+    told = oscar("score", work / "mixed", "--details").out
+    rows = [line.replace("│", " ").split() for line in told[told.index("by acceptance") :].splitlines()]
+    assert ["test", "6", "rule_present", "6", "0.000"] in rows
+    assert ["score", "6", "rule_present", "6", "1.000"] in rows
+    assert "by acceptance" not in oscar("score", work / "mixed").out
+    assert "by acceptance" not in oscar("score", work / "right", "--details").out  # a run that does not say
+    found = json.loads(oscar("score", work / "mixed", "--json").out)["accepted_by"]
+    assert {way: part["precision"]["rule_present"] for way, part in found.items()} == {"test": 0.0, "score": 1.0}

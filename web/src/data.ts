@@ -25,6 +25,10 @@ export interface Cause {
   source?: string | null;
   /** Share of several models that accept it with the same sign; none = one model judged. */
   agreement?: number | null;
+  /** What the acceptance rests on: a test, or slopes and a measured fall where no test has shown it; null = not told. */
+  acceptedBy: "test" | "score" | null;
+  /** Pull on the label by the model's slopes, as a share of the strongest event's. */
+  share: number | null;
   /** Is the verdict so near a threshold that another seed may turn it? */
   borderline: boolean;
   /** Does the dataset itself name this event as a reason? null = the truth is not known. */
@@ -93,6 +97,8 @@ export interface GraphEdge {
   when: number | null;
   /** A short remark for people, such as "31 of 34". */
   note: string;
+  /** Accepted although no test has shown it. */
+  byScore?: boolean;
 }
 
 /** The graph of one sequence: every accepted event of every explained label. */
@@ -106,7 +112,8 @@ export function graphOf(sequence: SequenceView): GraphView {
       strength: cause.indicator,
       sd: cause.sd,
       when: cause.positions.length && sequence.events ? (cause.positions[0] ?? 0) / last : null,
-      note: "",
+      note: cause.acceptedBy === "score" ? "by score" : "",
+      byScore: cause.acceptedBy === "score",
     })),
   );
   return { edges };

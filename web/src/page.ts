@@ -95,6 +95,9 @@ export interface PageData {
     borderline: number[];
     source: Column;
     agreement: Column;
+    /** Numbers of names: "test" or "score". */
+    accepted_by: Column;
+    share: Column;
     known: Column;
   };
   labels: LabelRow[];
@@ -234,8 +237,15 @@ export class Page {
       borderline: causes.borderline[row] === 1,
       source: causes.source[row] == null ? null : this.name(causes.source[row]),
       agreement: causes.agreement[row] ?? null,
+      acceptedBy: this.acceptedBy(causes.accepted_by[row]),
+      share: causes.share[row] ?? null,
       known: truth(causes.known[row]),
     };
+  }
+
+  private acceptedBy(index: number | null | undefined): Cause["acceptedBy"] {
+    const name = index == null ? "" : this.name(index);
+    return name === "test" || name === "score" ? name : null;
   }
 
   private evidence(row: number): Evidence[] {

@@ -75,6 +75,17 @@ export interface RuleWindow extends Window {
   recall_elsewhere: number | null;
   rule_here: string | null;
   relation: Relation | null;
+  /** Not null: no window, but a part of the rule from the likeliest date of its change on; `elsewhere` = before. */
+  part?: string | null;
+  /** The rule's word where the part alone decides. */
+  says?: boolean | null;
+  /** The last day before the change. */
+  until?: string | null;
+  decided?: number | null;
+  came?: number | null;
+  decided_elsewhere?: number | null;
+  came_elsewhere?: number | null;
+  rule_elsewhere?: string | null;
 }
 
 /** Of those compared, the ones that changed in some window, with all their windows. */

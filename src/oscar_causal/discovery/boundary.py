@@ -121,21 +121,29 @@ class Boundary:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the accepted events, strongest first."""
-        columns = ["event", "verdict", "effect", "from", "to", "q", "positions"]
+        columns = ["event", "verdict", "accepted by", "effect", "from", "to", "q", "positions"]
         rows = [
-            [c.event, c.verdict, c.indicator if c.indicator is not None else c.effect, c.ci_low, c.ci_high, c.q_value,
-             ", ".join(map(str, c.positions))]
+            [c.event, c.verdict, c.accepted_by, c.indicator if c.indicator is not None else c.effect, c.ci_low,
+             c.ci_high, c.q_value, ", ".join(map(str, c.positions))]
             for c in self.causes
         ]  # fmt: skip
         chance = "" if self.probability is None else f", P = {self.probability:.3g}"
-        note = "; ".join(["" if rows else f"none of {len(self.evidence):,} tested events was accepted", *self.flags])
-        return html_table(f"{self.sequence_id}: {self.label}{chance}", columns, rows, note.strip("; "))
+        note = "" if rows else f"none of {len(self.evidence):,} tested events was accepted"
+        if self.by_score:
+            note = f"{len(self.by_score):,} accepted by score: no test has shown it"
+        told = "; ".join(filter(None, (note, *self.flags)))
+        return html_table(f"{self.sequence_id}: {self.label}{chance}", columns, rows, told)
 
     @property
     def causes(self) -> tuple[EventEvidence, ...]:
         """The accepted events, strongest first, those without a measured effect last."""
         accepted = [item for item in self.evidence if item.accepted]
         return tuple(sorted(accepted, key=lambda item: (-_strength(item), item.event)))
+
+    @property
+    def by_score(self) -> tuple[EventEvidence, ...]:
+        """Those of the causes that no test has shown."""
+        return tuple(item for item in self.causes if item.accepted_by == "score")
 
 
 def _strength(item: EventEvidence) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -26,9 +26,11 @@ from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import FolderError, UsageError
 from oscar_causal.graph.calibration import Calibration, calibrate, choose_sequences
 from oscar_causal.graph.drift import drift
+from oscar_causal.graph.part_drift import doubts
 from oscar_causal.graph.population import PopulationConfig, boundaries
 from oscar_causal.graph.population_folder import Population, is_population, label_table, read_info
 from oscar_causal.graph.rule_drift import Recover, rule_drift
+from oscar_causal.graph.rules.proposal import NONE
 from oscar_causal.graph.statistics import read_statistics
 
 OnProgress = Callable[[int, int], None]
@@ -218,16 +220,30 @@ def _statistics(populations: Sequence[Path | str]) -> tuple[list[FleetEvidence],
 
 
 def with_rule_drift(population: Population, dataset: Dataset, recover: Recover) -> Population:
-    """The population with what became of each proposed rule, best guesses too, in every window of `start`."""
+    """The population with what became of each proposed rule, best guesses too, in every window of `start` and, part by
+    part, before and after any date; a rule with a part that does not work on one side of a date is no longer stated.
+    """
     settings = population.info["settings"]
-    if settings["window_days"] is None:
+    if settings["window_days"] is None and dataset.start.null_count == len(dataset):
         return population
     rules = {str(item["label"]): str(item["rule"]) for item in population.proposals if item["rule"] is not None}
     bounds = settings["boundaries"]
     table = rule_drift(
         rules, dataset, settings["window_days"], recover=recover, alpha=bounds["alpha"], delta=bounds["delta"]
     )
-    return replace(population, rule_drift=table)
+    return _without_changed(replace(population, rule_drift=table), doubts(table))
+
+
+def _without_changed(population: Population, why: Mapping[str, Sequence[str]]) -> Population:
+    """Rules that changed are best guesses: not in `rules`, without confidence, and with the reasons."""
+    told = [
+        {**item, "status": NONE, "confidence": 0.0, "reasons": (*item["reasons"], *why[item["label"]])}
+        if item["label"] in why
+        else item
+        for item in population.proposals
+    ]
+    kept = {label: rule for label, rule in population.rules.items() if label not in why}
+    return replace(population, rules=kept, proposals=tuple(told))
 
 
 def _looks(source: Source, first: FleetPrior, config: AssemblyConfig, on_progress: OnProgress | None) -> FleetEvidence:

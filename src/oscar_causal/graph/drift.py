@@ -59,9 +59,12 @@ def window_dates(window: Any, window_days: float) -> dict[str, datetime]:
     >>> window_dates(2, 30)["from"].isoformat()
     '1970-03-02T00:00:00+00:00'
     """
-    edges = (min(max((window + k) * window_days, _FIRST), _LAST) for k in (0, 1))
-    begin, end = (_EPOCH + timedelta(days=edge) for edge in edges)
-    return {"from": begin, "to": end}
+    return {"from": moment(window * window_days), "to": moment((window + 1) * window_days)}
+
+
+def moment(days: float) -> datetime:
+    """So many days after the beginning of 1970, as far as the calendar goes."""
+    return _EPOCH + timedelta(days=min(max(days, _FIRST), _LAST))
 
 
 def _compare(inside: pa.Table, outside: pa.Table, window: int, delta: float) -> list[dict[str, object]]:

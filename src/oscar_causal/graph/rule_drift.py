@@ -1,25 +1,29 @@
-"""Does a rule change with time? How well each label's rule fits in every window of `start`, against all other windows.
+"""Does a rule change with time? As a whole, window by window of `start`; part by part, before and after any date.
 
-Two shares are compared: of the sequences where the rule holds, those with the label; of those with the label, those
-where the rule holds. Where one of them changed, the window's own rule is recovered from its sequences alone.
+Of the whole rule two shares are compared between a window and all others: of the sequences where the rule holds, those
+with the label; of those with the label, those where the rule holds. Where one of them changed, the window's own rule is
+recovered from its sequences alone. A rule that lists an old and a new alternative fits every window alike: so each part
+is looked at where it alone decides, see `rules.changes`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from oscar_causal.data.rules import EventIndex, evaluate, parse
+from oscar_causal.data.rules import evaluate, parse
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.discovery.evidence import GROUPS, NO_WINDOW, start_windows, subject_groups
 from oscar_causal.discovery.pooling import LEAST_GROUPS, GroupedMean, grouped_mean
 from oscar_causal.discovery.significance import benjamini_hochberg
 from oscar_causal.graph.drift import difference_p_value, window_dates
+from oscar_causal.graph.part_drift import Row, part_rows, write_rules
+from oscar_causal.graph.rules.changes import Dated
 from oscar_causal.graph.rules.expert import compare_with_expert
 from oscar_causal.graph.rules.mining import Mined
 from oscar_causal.graph.rules.proposal import RuleProposal
@@ -45,10 +49,23 @@ RULE_DRIFT_SCHEMA = pa.schema(
         ("changed", pa.bool_()),
         ("rule_here", pa.string()),
         ("relation", pa.string()),
+        ("part", pa.string()),
+        ("says", pa.bool_()),
+        ("until", pa.timestamp("s", tz="UTC")),
+        ("decided", pa.int64()),
+        ("came", pa.int64()),
+        ("decided_elsewhere", pa.int64()),
+        ("came_elsewhere", pa.int64()),
+        ("rule_elsewhere", pa.string()),
     ]
 )
 """One row per (label, window) with enough subjects in the window and outside. `rule_here`: where changed, the rule of
-the window's sequences alone, as far as one is found; `relation`: what it is beside the rule of all windows."""
+the window's sequences alone, as far as one is found; `relation`: what it is beside the rule of all windows.
+
+And one row per (label, `part`) of the rule that alone decides somewhere, from the likeliest date of a change (after
+`until`, not after `from`) to the end of the data: of the `decided` sequences the label `came` in so many; `elsewhere` =
+before. `says`: the rule's word there. `rule_here`, `rule_elsewhere`: the rule without the parts that do not work after,
+before. Where the label always came, or never, `from` is the start of the first and nothing is before."""
 
 
 @dataclass(frozen=True)
@@ -60,10 +77,16 @@ class Windows:
     group: Int64
 
     @classmethod
-    def of(cls, dataset: Dataset, window_days: float) -> Windows:
-        """Sequences without labels known, or without a start, say nothing here."""
-        data = dataset.take(dataset.labelled & (start_windows(dataset.start, window_days) != NO_WINDOW))
+    def of(cls, dataset: Dataset, window_days: float | None) -> Windows:
+        """Sequences without labels known, or without a start, say nothing here; without days there is one window."""
+        known = dataset.start.is_valid().to_numpy(zero_copy_only=False)
+        data = dataset.take(dataset.labelled & known & (start_windows(dataset.start, window_days) != NO_WINDOW))
         return cls(data, start_windows(data.start, window_days), subject_groups(data.subject_ids))
+
+    @cached_property
+    def dated(self) -> Dated:
+        """The same sequences, to be looked at before and after dates."""
+        return Dated(self.data)
 
     def numbers(self) -> list[int]:
         """The windows there are; none where there is only one."""
@@ -82,35 +105,43 @@ class Windows:
 def rule_drift(
     rules: Mapping[str, str],
     dataset: Dataset,
-    window_days: float,
+    window_days: float | None,
     *,
     recover: Recover | None = None,
     alpha: float = 0.05,
     delta: float = 0.05,
 ) -> pa.Table:
-    """Windows in which a rule fits by more than `delta` worse or better than in all other windows; see the schema.
+    """Windows in which a rule fits by more than `delta` worse or better than in all others, and parts of it that
+    changed by more than `delta` at some date; see the schema.
 
-    False discoveries are controlled over all rows. `recover` finds the rules of windows that changed.
+    False discoveries are controlled over all rows. `recover` finds the rules of windows that changed. Without
+    `window_days` only parts are looked at.
     """
     windows = Windows.of(dataset, window_days)
-    rows = [row for label, rule in sorted(rules.items()) for row in _rows(windows, label, rule, delta)]
+    rows: list[Row] = []
+    for label, rule in sorted(rules.items()) if len(windows.data) else ():
+        rows += [*_rows(windows, label, rule, delta), *part_rows(windows.dated, label, rule)]
     q_values = benjamini_hochberg(np.array([row["p_value"] for row in rows])) if rows else np.zeros(0)
+    changes: dict[str, list[Row]] = {}
     for row, q in zip(rows, q_values.tolist(), strict=True):
-        number = row.pop("window")
-        row |= {**window_dates(number, window_days), "q_value": q, "changed": q <= alpha}
-        if row["changed"] and recover is not None:
-            row |= _rule_here(recover, windows, number, row["label"], row["rule"])
+        row |= {"q_value": q, "changed": q <= alpha}
+        if "change" in row:
+            row["changed"] &= abs(row["change"].difference) > delta
+            changes.setdefault(row["label"], []).append(row)
+        elif window_days is not None:
+            number = row.pop("window")
+            row |= window_dates(number, window_days)
+            if row["changed"] and recover is not None:
+                row |= _rule_here(recover, windows, number, row["label"], row["rule"])
+    for label, parts in changes.items():
+        write_rules(windows.dated, label, parts)
     return pa.Table.from_pylist(rows, schema=RULE_DRIFT_SCHEMA)
 
 
-def _rows(windows: Windows, label: str, rule: str, delta: float) -> list[dict[str, Any]]:
-    data = windows.data
-    names = {name: number for number, name in enumerate(data.event_names)}
-    holds = evaluate(parse(rule), EventIndex(data.events.offsets, data.events.ids, data.times, names))
-    came = np.zeros(len(data), bool)
-    if label in data.label_names:
-        came[data.labels.rows()[data.labels.ids == data.label_names.index(label)]] = True
-    rows: list[dict[str, Any]] = []
+def _rows(windows: Windows, label: str, rule: str, delta: float) -> list[Row]:
+    mined = windows.dated.mined
+    holds, came = evaluate(parse(rule), mined.index), mined.with_label(label)
+    rows: list[Row] = []
     for number in windows.numbers():
         inside = windows.window == number
         figures, p_values = _compare(windows, (holds, came), inside, delta)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from oscar_causal.discovery.finalists import FALL, TELLING
+
 CLASSICAL = ("iamb", "cmb", "mb-by-mb", "pcd-by-pcd", "mi-mcf")
 _CORRECTIONS = {
     "bonferroni": ", corrected by Bonferroni for the candidates examined together",
@@ -79,11 +81,11 @@ def error_words(run: dict[str, Any]) -> str:
     if name == "intervention":
         return (
             "Within each pair of a sequence and a label, event types were tested against effects of at most "
-            f"{config.get('delta')} by redrawing their own replacement masks ({config.get('redraws')} redraws), and "
-            f"the false discovery rate was controlled at {config.get('alpha')} by the Benjamini-Hochberg procedure. "
+            f"{config.get('delta')} by redrawing their own replacement masks ({_redraw_words(config)}), and the false "
+            f"discovery rate was controlled at {config.get('alpha')} by the Benjamini-Hochberg procedure. "
             "The tests are exact for types whose replacement changes the prediction in no context; for small effects "
             "the rate was checked in simulations, not proven. No error rate is controlled across sequences or labels, "
-            "and none certifies statements about the world."
+            f"and none certifies statements about the world.{_score_words(config)}"
         )
     if name == "fused":
         return (
@@ -102,3 +104,25 @@ def error_words(run: dict[str, Any]) -> str:
             "claimed for the boundary as a whole or across labels."
         )
     return "No error rate is claimed: acceptance is up to the user's function."
+
+
+def _redraw_words(config: dict[str, Any]) -> str:
+    """How many redraws; folders from before acceptance by score do not tell whether there were more than the first."""
+    if "tested_only" not in config:
+        return f"at least {config.get('redraws')} redraws"
+    return f"{config.get('redraws')} redraws at first, more where few of them reached what was seen"
+
+
+def _score_words(config: dict[str, Any]) -> str:
+    """What else is accepted; nothing under `tested_only`, and nothing in folders older than that setting."""
+    told = config.get("tested_only")
+    if told is None:
+        return ""
+    if told:
+        return " Nothing was accepted that a test had not shown."
+    return (
+        " Besides, where slopes of the label model ranked the types, one that no test had shown was accepted by score "
+        f"if its pull on the label was at least {TELLING} of the strongest one's and the largest measured fall of the "
+        f"label's probability without it at least {max(FALL, config.get('delta') or 0)} of that probability; no error "
+        "rate is controlled for types accepted by score."
+    )

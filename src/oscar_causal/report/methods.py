@@ -152,6 +152,7 @@ def _results(sources: Sources) -> str:
     sentences = [
         f"{len(verdicts):,} pairs of a sequence and a label were explained: {len(causes) - inhibitors:,} causes and "
         f"{inhibitors:,} inhibitors were accepted, and {empty:,} pairs had none.",
+        *_acceptance(causes),
         *_ranking(verdicts),
     ]
     seen = pc.sum(verdicts["seen_in_training"]).as_py()
@@ -163,6 +164,14 @@ def _results(sources: Sources) -> str:
         sentences.append(f"{untrusted:,} concern labels that the model cannot judge.")
     sentences += _doubts(verdicts, causes)
     return " ".join(sentences)
+
+
+def _acceptance(causes: pa.Table) -> list[str]:
+    """How many of the accepted events no test has shown, where the run recorded it."""
+    ways = causes["accepted_by"].to_pylist()
+    if not any(ways):
+        return []
+    return [f"Of the accepted events {ways.count('test'):,} were accepted by test, {ways.count('score'):,} by score."]
 
 
 def _ranking(verdicts: pa.Table) -> list[str]:

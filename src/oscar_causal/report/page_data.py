@@ -195,6 +195,8 @@ def _causes(pairs: Sequence[Boundary], truth: Truth | None, names: _Names) -> di
         "borderline": [int(event.borderline) for event in events],
         "source": [None if event.source == "evidence" else names(event.source) for event in events],
         "agreement": [_number(event.agreement, 3) for event in events],
+        "accepted_by": [None if event.accepted_by is None else names(event.accepted_by) for event in events],
+        "share": [_number(event.share, 3) for event in events],
         "known": known,
     }
 

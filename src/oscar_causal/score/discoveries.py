@@ -22,6 +22,8 @@ class Accepted:
     event: str
     verdict: str
     q_value: float | None = None
+    by: str | None = None
+    """`test` or `score` (`EventEvidence.accepted_by`); None = the estimator does not say."""
 
 
 def sign_agreement(accepted: Sequence[Accepted], roles: Roles) -> dict[str, Any]:
@@ -45,15 +47,16 @@ def q_calibration(accepted: Sequence[Accepted], explained: Sequence[Pair], roles
 
     `proportion` is over all accepted events, `rate` the mean over explained pairs of each pair's proportion (0 where
     nothing was accepted): what a false discovery rate bounds. A q-value promises something about the model's
-    prediction; how far that carries is what these figures say. A label without any reason is false, and so is
-    everything found for it (`on_false_labels`).
+    prediction; how far that carries is what these figures say (`by_q`, without events that were accepted by score: no
+    test speaks for those). A label without any reason is false, and so is everything found for it (`on_false_labels`).
     """
+    tested = [item for item in accepted if item.by != "score"]
     return {
         **_proportion(accepted, explained, roles),
         "on_false_labels": sum(item.pair not in roles for item in accepted),
         "by_q": [
-            {"q_up_to": limit, **_proportion(_within(accepted, limit), explained, roles)}
-            for limit in _useful_limits(accepted)
+            {"q_up_to": limit, **_proportion(_within(tested, limit), explained, roles)}
+            for limit in _useful_limits(tested)
         ],
     }
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.discovery.boundary import Boundary
+from oscar_causal.discovery.boundary import AcceptedBy, Boundary
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import FolderError, UsageError
 from oscar_causal.score.breakdowns import (
@@ -40,6 +40,7 @@ from oscar_causal.score.matching import (
     why_roles,
 )
 
+KEYS = ("sequence_id", "label")
 POSITIVE_TRUTHS = ("rule_present", "why", "why_necessary")
 """Truths about what brought a label about: found inhibitors do not count there, neither for nor against."""
 
@@ -75,7 +76,7 @@ def score_results(
 
     Beside each truth's averages: `by_size` (events of the label's rule), `by_causes` (causes present), `by_frequency`
     (training sequences with the label), `per_label`, `controls`, and with `folds` the spread over that many parts of
-    the subjects.
+    the subjects. `accepted_by`: see `by_acceptance`.
     """
     if folds is not None and folds < 2:
         raise UsageError(f"folds: expected at least 2, got {folds}")
@@ -89,6 +90,7 @@ def score_results(
         "estimator": str(run.get("estimator")),
         "pairs": len(explained.pairs),
         "accepted": len(explained.accepted),
+        "accepted_by": by_acceptance(explained, ground.truths),
         "frequency_counted_in": where,
         "truth": score_explained(explained, ground, folds=folds),
         **discovery_figures(explained, data),
@@ -144,6 +146,27 @@ def score_explained(explained: Explained, ground: Ground, *, folds: int | None =
     return scored
 
 
+def by_acceptance(explained: Explained, truths: Mapping[str, Truth]) -> dict[str, Any]:
+    """What was accepted by `test` and what by `score`, each with its precision; nothing where no event says which.
+
+    `precision` (truth -> share) is over all those events of pairs with a truth, `of` their number; None where there
+    are none.
+    """
+    ways: dict[str, Any] = {}
+    for way in get_args(AcceptedBy):
+        part = Explained(explained.pairs, tuple(item for item in explained.accepted if item.by == way))
+        counts = {name: match(part.found(name), truth) for name, truth in truths.items()}
+        ways[way] = {
+            "accepted": len(part.accepted),
+            "of": {name: int(item.found.sum()) for name, item in counts.items()},
+            "precision": {
+                name: float(item.common.sum() / item.found.sum()) if item.found.any() else None
+                for name, item in counts.items()
+            },
+        }
+    return ways if any(part["accepted"] for part in ways.values()) else {}
+
+
 def discovery_figures(explained: Explained, data: Dataset) -> dict[str, Any]:
     """`signs` and `q_calibration` against the dataset's reasons; nothing where it has none."""
     roles = why_roles(data, explained.pairs)
@@ -158,12 +181,12 @@ def discovery_figures(explained: Explained, data: Dataset) -> dict[str, Any]:
 def read_explained(results: Path | str) -> Explained:
     """The explained pairs with an observed label, and what was accepted for them."""
     verdicts, causes = read_table(results, "verdicts"), read_table(results, "causes")
-    keys = zip(*(verdicts[name].to_pylist() for name in ("sequence_id", "label", "observed")), strict=True)
+    keys = zip(*(verdicts[name].to_pylist() for name in (*KEYS, "observed")), strict=True)
     pairs = {(sequence_id, label): None for sequence_id, label, observed in keys if observed}
-    columns = (causes[name].to_pylist() for name in ("sequence_id", "label", "event", "verdict", "q_value"))
+    columns = (causes[name].to_pylist() for name in (*KEYS, "event", "verdict", "q_value", "accepted_by"))
     accepted = (
-        Accepted((sequence_id, label), event, verdict, q_value)
-        for sequence_id, label, event, verdict, q_value in zip(*columns, strict=True)
+        Accepted((sequence_id, label), *rest)
+        for sequence_id, label, *rest in zip(*columns, strict=True)
         if (sequence_id, label) in pairs
     )
     return Explained(tuple(pairs), tuple(accepted))
@@ -173,7 +196,7 @@ def explained_of(boundaries: Iterable[Boundary]) -> Explained:
     """The same from boundaries in memory."""
     observed = [item for item in boundaries if item.observed]
     accepted = (
-        Accepted((item.sequence_id, item.label), event.event, event.verdict, event.q_value)
+        Accepted((item.sequence_id, item.label), event.event, event.verdict, event.q_value, event.accepted_by)
         for item in observed
         for event in item.causes
     )

@@ -64,7 +64,12 @@ def discovery_config(settings: Settings, prepared: Prepared) -> DiscoveryConfig:
     if labels is None:
         labels = "observed" if prepared.sequence.labels else "predicted"
     return DiscoveryConfig(
-        intervention=InterventionConfig(contexts=settings.contexts, alpha=settings.alpha, delta=settings.delta),
+        intervention=InterventionConfig(
+            contexts=settings.contexts,
+            alpha=settings.alpha,
+            delta=settings.delta,
+            tested_only=settings.tested_only,
+        ),
         labels=labels if isinstance(labels, str) else tuple(labels),
         seed=settings.seed,
     )

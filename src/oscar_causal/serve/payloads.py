@@ -45,6 +45,8 @@ class Settings(Payload):
     contexts: Annotated[int, Field(ge=16, le=limits.CONTEXTS)] = 128
     alpha: Annotated[float, Field(gt=0, lt=1)] = 0.05
     delta: Annotated[float, Field(ge=0, lt=1)] = 0.05
+    tested_only: bool = False
+    """Accept what a test has shown, nothing by its score."""
     seed: Annotated[int, Field(ge=0, lt=2**63)] = 0
 
 

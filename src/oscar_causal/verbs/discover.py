@@ -150,10 +150,11 @@ def estimator_settings(
     from oscar_causal.errors import UsageError
 
     tests, paper = ({name: value for name, value in part.items() if value is not None} for part in (tests, paper))
-    idle = {"prefix": tests, "intervention": paper, "fused": paper}.get(estimator, {**tests, **paper})
+    scores = {name: value for name, value in tests.items() if name == "tested_only"}  # fused accepts by posteriors
+    idle = {"prefix": tests, "intervention": paper, "fused": {**scores, **paper}}.get(estimator, {**tests, **paper})
     if idle:
         name = next(iter(idle))
-        whose = "intervention and fused" if name in tests else "prefix"
+        whose = "intervention" if name in scores else "intervention and fused" if name in tests else "prefix"
         raise UsageError(f"--{name.replace('_', '-')}: an option of {whose}, got it with the estimator {estimator}")
     drawn = [name for name in ("top_k", "top_p", "temperature") if name in paper]
     if drawn and paper.get("sampler", "top-k") != "top-k":
@@ -183,8 +184,10 @@ def _tell_plan(run: dict[str, Any]) -> None:
 
 def summary_words(summary: dict[str, Any]) -> list[str]:
     """What a run has found, for people."""
+    by_score = f" ({summary['by_score']:,} of them by score: no test has shown them)" if summary["by_score"] else ""
     found = (
-        f"{summary['causes']:,} causes, {summary['inhibitors']:,} inhibitors, {summary['empty']:,} pairs without any"
+        f"{summary['causes']:,} causes{by_score}, {summary['inhibitors']:,} inhibitors, "
+        f"{summary['empty']:,} pairs without any"
     )
     marks = f"{summary['untrusted']:,} on labels not to be trusted, {summary['seen']:,} on sequences seen in training"
     return [
@@ -217,18 +220,23 @@ def fastest_device() -> str:
 
 
 def summarise_results(folder: Path) -> dict[str, int]:
-    """Counts of a results folder."""
+    """Counts of a results folder; what neither a test nor a score has accepted, other estimators or the user did."""
     import pyarrow.compute as pc
 
     from oscar_causal.discovery.results import read_table
 
     verdicts, causes = read_table(folder, "verdicts"), read_table(folder, "causes")
     keys = set(zip(causes["sequence_id"].to_pylist(), causes["label"].to_pylist(), strict=True))
-    negative = pc.sum(pc.equal(causes["verdict"], "inhibitor")).as_py() or 0
+    negative, by_test, by_score = (
+        pc.sum(pc.equal(causes[column], value)).as_py() or 0
+        for column, value in (("verdict", "inhibitor"), ("accepted_by", "test"), ("accepted_by", "score"))
+    )
     return {
         "explained": len(verdicts),
         "causes": len(causes) - negative,
         "inhibitors": negative,
+        "by_test": by_test,
+        "by_score": by_score,
         "empty": len(verdicts) - len(keys),
         "untrusted": pc.sum(pc.equal(verdicts["trusted"], False)).as_py() or 0,
         "seen": pc.sum(verdicts["seen_in_training"]).as_py() or 0,

@@ -11,6 +11,8 @@ import typer
 from oscar_causal.verbs.output import Json, print_json, print_lines, print_note, print_table
 
 OPTIONAL = {
+    "by": "test = shown by a test, q at most alpha; score = by slopes and a measured fall, no error rate goes with it",
+    "CMI": "conditional mutual information of label and event, in nats",
     "mattered": "which occurrence of a repeated event alone keeps most of the effect",
     "stand-in": "another event that takes its place when it is gone",
     "jointly": "how far P(label) falls when both are replaced",
@@ -32,6 +34,9 @@ def run(
     contexts: Annotated[int, typer.Option(help="Most contexts (N).")] = 128,
     alpha: Annotated[float, typer.Option(help="False discovery rate within one label.")] = 0.05,
     delta: Annotated[float, typer.Option(help="Smallest effect on P(label) that counts.")] = 0.05,
+    tested_only: Annotated[
+        bool, typer.Option("--tested-only", help="Accept what a test has shown, nothing by its score.")
+    ] = False,
     label: Annotated[list[str] | None, typer.Option(help="Label to explain; may be repeated.")] = None,
     population: Annotated[
         Path | None, typer.Option(help="Population folder (`oscar population`): the fleet as prior, estimator fused.")
@@ -50,13 +55,16 @@ def run(
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.knowledge import Knowledge, read_knowledge
     from oscar_causal.discovery.oneshot import DiscoveryConfig
+    from oscar_causal.errors import UsageError
 
+    if tested_only and population is not None:
+        raise UsageError("--tested-only: an option of intervention, got it with --population (estimator fused)")
     data = _one_sequence(sequence, dataset)
     labels: Any = tuple(label) if label else ("observed" if len(data.labels.ids) else "predicted")
     config = DiscoveryConfig(
         estimator="intervention" if population is None else "fused",
         fused=FusedConfig(population=None if population is None else str(population)),
-        intervention=InterventionConfig(contexts=contexts, alpha=alpha, delta=delta),
+        intervention=InterventionConfig(contexts=contexts, alpha=alpha, delta=delta, tested_only=tested_only),
         labels=labels,
         knowledge=Knowledge() if knowledge is None else read_knowledge(knowledge),
         seed=seed,
@@ -183,6 +191,7 @@ def _show(item: Any, data: Any) -> None:
                 *(f"{name}: {text}" for name, text in OPTIONAL.items() if name in told),
             ]
         )
+    print_lines(_by_score(item))
     print_lines(f"note: {flag}" for flag in (*_marks(item), *item.flags))
     if not item.causes:
         print_lines(["no event has an effect that could be told from none with this many contexts"])
@@ -191,13 +200,14 @@ def _show(item: Any, data: Any) -> None:
 def _row(cause: Any) -> dict[str, Any]:
     return {
         "event": cause.event,
+        "by": cause.accepted_by,
         "positions": _list(cause.positions),
         "effect": cause.indicator,
         "from": cause.ci_low,
         "to": cause.ci_high,
         "alone": cause.alone,
         "q": cause.q_value,
-        "CMI (nats)": cause.cmi_nats,
+        "CMI": cause.cmi_nats,
         "mattered": None if cause.mattered is None else _list(cause.mattered) or "several",
         "stand-in": cause.partner,
         "jointly": cause.jointly,
@@ -206,6 +216,13 @@ def _row(cause: Any) -> dict[str, Any]:
         "agree": cause.agreement,
         "source": None if cause.source == "evidence" else cause.source,
     }
+
+
+def _by_score(item: Any) -> list[str]:
+    """One line about what no test has shown."""
+    told = [f"{cause.event} ({cause.share:.2f})" for cause in item.by_score]
+    about = "share of the strongest event's pull by the model's slopes; --tested-only leaves them out"
+    return [f"accepted by score: {', '.join(told)} ({about})"] if told else []
 
 
 def _list(positions: tuple[int, ...]) -> str:

@@ -83,7 +83,7 @@ def show_population(found: Population, out: Path, summary: dict[str, Any]) -> No
     if found.drift is not None:
         lines.append(f"{summary['changes']:,} changes of effects between windows (drift.parquet)")
     if found.rule_drift is not None:
-        lines.append(f"{summary['changed_rules']:,} labels whose rule changes between windows (rule_drift.parquet)")
+        lines.append(f"{summary['changed_rules']:,} labels whose rule changes with time (rule_drift.parquet)")
     if found.prior is None:
         lines.append("no prior: `discover --population` needs a model and --looks above 0 here")
     print_lines(lines)

@@ -33,7 +33,8 @@ def run(
     draws: Annotated[int | None, typer.Option(help="Bootstrap draws of subjects for --compare; 1000.")] = None,
     folds: Annotated[int | None, typer.Option(help="Also mean and sd over so many parts of the subjects.")] = None,
     details: Annotated[
-        bool, typer.Option("--details", help="Also by label, boundary size, causes present and label frequency.")
+        bool,
+        typer.Option("--details", help="Also by label, boundary size, causes present, label frequency and acceptance."),
     ] = False,
     seed: Annotated[int | None, typer.Option(help="Decides the bootstrap draws of --compare; 0.")] = None,
     json: Json = False,
@@ -78,6 +79,9 @@ def _show_parts(scores: dict[str, Any], details: bool, before: str = "") -> None
         print_table(["truth", "average", *HEADS[:3]], _fold_rows(truths), title=f"{before}mean ± sd over folds")
     if not details:
         return
+    if scores["accepted_by"]:
+        rows = _acceptance_rows(scores["accepted_by"])
+        print_table(["accepted by", "accepted", "truth", "counted", "precision"], rows, title=f"{before}by acceptance")
     for name in ("by_causes", "by_size", "by_frequency"):
         title = name.replace("_", " ") + (f" in {scores['frequency_counted_in']}" if "freq" in name else "")
         rows = _group_rows(truths, name)
@@ -144,6 +148,14 @@ def _group_rows(truths: dict[str, Any], name: str) -> list[list[Any]]:
         [truth, group, figures["pairs"], *(figures["sample"][key] for key in FIGURES)]
         for truth, part in truths.items()
         for group, figures in part[name].items()
+    ]
+
+
+def _acceptance_rows(ways: dict[str, Any]) -> list[list[Any]]:
+    return [
+        [way, part["accepted"], truth, part["of"][truth], precision]
+        for way, part in ways.items()
+        for truth, precision in part["precision"].items()
     ]
 
 

@@ -58,3 +58,9 @@ export function signColour(verdict: "cause" | "inhibitor", strength: number | nu
   const share = Math.round(Math.min(1, Math.abs(strength ?? 0)) * 100);
   return `color-mix(in oklab, var(--cause-strong) ${share}%, var(--cause-weak))`;
 }
+
+/** Colour a dot: filled for a cause that a test has shown, hollow for an inhibitor and for what was accepted by score. */
+export function paintDot(dot: SVGCircleElement, verdict: "cause" | "inhibitor", strength: number | null, byScore: boolean): void {
+  dot.style.stroke = signColour(verdict, strength);
+  dot.style.fill = verdict === "cause" && !byScore ? dot.style.stroke : "var(--surface)";
+}

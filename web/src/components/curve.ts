@@ -5,7 +5,7 @@ import { scaleLinear } from "d3-scale";
 import { curveStepAfter, line } from "d3-shape";
 import type { Evidence, Forecast } from "../data";
 import { el, svg, visible, whenSized } from "../dom";
-import { type Along, attachCursor, positionScale, signColour, valueAxis } from "./axis";
+import { type Along, attachCursor, paintDot, positionScale, signColour, valueAxis } from "./axis";
 import { probability, signed } from "./words";
 
 const HEIGHT = 120;
@@ -47,8 +47,7 @@ function drawForecast(data: Along, events: string[], forecast: Forecast, width: 
       const value = forecast.values[position + 1 - forecast.from];
       if (value === undefined) continue;
       const dot = svg("circle", { class: `dot ${cause.verdict}`, cx: x(position), cy: y(value), r: 4.5 });
-      dot.style.stroke = signColour(cause.verdict, cause.indicator);
-      dot.style.fill = cause.verdict === "cause" ? dot.style.stroke : "var(--surface)";
+      paintDot(dot, cause.verdict, cause.indicator, cause.acceptedBy === "score");
       drawing.append(dot);
     }
   }
@@ -77,6 +76,7 @@ function drawEffects(data: Along & { quantity: Quantity }, events: string[], wid
   const value = (item: Evidence): number => (quantity === "effect" ? item.effect : item.cmi) ?? 0;
   const known = new Map(label.evidence.map((item) => [item.event, item]));
   const at = new Map(label.causes.map((cause) => [cause.event, new Set(cause.positions)]));
+  const scored = new Set(label.causes.flatMap((cause) => (cause.acceptedBy === "score" ? [cause.event] : [])));
   const most = Math.max(max(label.evidence, value) ?? 0, 0.02);
   const least = Math.min(0, ...label.evidence.map(value));
   const y = scaleLinear([least, most], [HEIGHT - AIR, AIR]).nice(3);
@@ -88,7 +88,7 @@ function drawEffects(data: Along & { quantity: Quantity }, events: string[], wid
     const item = known.get(event);
     if (!item) return;
     const accepted = at.get(event)?.has(position) ?? false;
-    const drawn = stem(item, value(item), accepted, x(position), y);
+    const drawn = stem(item, value(item), accepted && (scored.has(event) ? "score" : "test"), x(position), y);
     if (accepted) front.push(drawn);
     else drawing.append(drawn);
   });
@@ -97,14 +97,14 @@ function drawEffects(data: Along & { quantity: Quantity }, events: string[], wid
   return drawing;
 }
 
-function stem(item: Evidence, value: number, accepted: boolean, x: number, y: (value: number) => number): SVGGElement {
+function stem(item: Evidence, value: number, accepted: false | "test" | "score", x: number, y: (value: number) => number): SVGGElement {
   const kind = accepted ? item.verdict : item.verdict === "not resolvable" ? "unresolved" : "nothing";
   const dot = svg("circle", { class: `dot ${kind}`, cx: x, cy: y(value), r: accepted ? 4.5 : 2 });
   if (!accepted) return svg("g", {}, dot);
-  const bar = svg("line", { class: `stem ${kind}`, x1: x, x2: x, y1: y(0), y2: y(value) });
+  const bar = svg("line", { class: `stem ${kind}${accepted === "score" ? " by-score" : ""}`, x1: x, x2: x, y1: y(0), y2: y(value) });
   if (item.verdict === "cause" || item.verdict === "inhibitor") {
-    bar.style.stroke = dot.style.stroke = signColour(item.verdict, item.effect);
-    dot.style.fill = item.verdict === "cause" ? dot.style.stroke : "var(--surface)";
+    bar.style.stroke = signColour(item.verdict, item.effect);
+    paintDot(dot, item.verdict, item.effect, accepted === "score");
   }
   return svg("g", {}, bar, dot);
 }

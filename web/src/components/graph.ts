@@ -9,7 +9,7 @@ import type { GraphEdge, GraphView } from "../data";
 import { el, svg, textWidth, visible, whenSized } from "../dom";
 import { signColour } from "./axis";
 import { type EventNode, type Layout, LINE, type LabelNode, laneY, layOut } from "./lanes";
-import { SYMBOL, signed } from "./words";
+import { BY_SCORE, SYMBOL, signed } from "./words";
 
 export interface GraphData {
   view: GraphView;
@@ -42,7 +42,7 @@ function drawEdge(edge: GraphEdge, lane: number, event: EventNode, label: LabelN
   const y = laneY(lane);
   const end = labelLeft - 7;
   const path = svg("path", {
-    class: `edge ${edge.verdict}`,
+    class: `edge ${edge.verdict}${edge.byScore ? " by-score" : ""}`,
     d: `M${from} ${event.y}C${from + 12} ${event.y} ${from + 4} ${y} ${from + 16} ${y}H${bend}C${(bend + end) / 2} ${y} ${(bend + end) / 2} ${label.y} ${end} ${label.y}`,
     "stroke-width": (1.5 + 3 * Math.min(1, Math.abs(edge.strength ?? 0))).toFixed(1),
   });
@@ -50,7 +50,7 @@ function drawEdge(edge: GraphEdge, lane: number, event: EventNode, label: LabelN
   path.style.stroke = head.style.fill = signColour(edge.verdict, edge.strength);
   const value = `${signed(edge.strength)}${edge.sd === null ? "" : ` ± ${edge.sd.toFixed(2)}`}`;
   const words = `${visible(edge.event)} ${edge.verdict === "cause" ? "raises" : "lowers"} ${visible(edge.label)}: ${value}${edge.note ? `, ${edge.note}` : ""}`;
-  const texts = written("value", narrow ? value : `${SYMBOL[edge.verdict]} ${value}`, bend - valueWidth / 2, y, 12, 600);
+  const texts = written("value", narrow ? value : `${edge.byScore ? BY_SCORE : SYMBOL[edge.verdict]} ${value}`, bend - valueWidth / 2, y, 12, 600);
   if (layout.noteAt !== null && edge.note) texts.push(...written("note", edge.note, layout.noteAt, y, 11, 400));
   return svg("g", { class: "edge-group", role: "img", "aria-label": words }, path, head, ...texts, svg("title", {}, words));
 }

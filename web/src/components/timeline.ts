@@ -2,8 +2,8 @@
 
 import type { Cause } from "../data";
 import { el, fitted, svg, textWidth, visible, whenSized } from "../dom";
-import { type Along, LEFT, RIGHT, attachCursor, positionScale, signColour } from "./axis";
-import { SYMBOL, duration, probability, qText, signed } from "./words";
+import { type Along, LEFT, RIGHT, attachCursor, paintDot, positionScale, signColour } from "./axis";
+import { duration, probability, qText, signed, symbolOf } from "./words";
 
 const ROW = 20;
 const TICKS = 26;
@@ -53,7 +53,7 @@ export function tell({ sequence, label }: Along, position: number): string {
   if (forecast && step >= 0) parts.push(`P = ${probability(forecast.values[step] ?? null)} from here`);
   const cause = label.causes.find((item) => item.event === name);
   const tested = label.evidence.find((item) => item.event === name);
-  if (cause) parts.push(`${cause.verdict} ${signed(cause.indicator)}${cause.q === null ? "" : `, q = ${qText(cause.q)}`}`);
+  if (cause) parts.push(`${cause.verdict} ${signed(cause.indicator)}${cause.q === null ? "" : `, q = ${qText(cause.q)}`}${cause.acceptedBy === null ? "" : `, accepted by ${cause.acceptedBy}`}`);
   else if (tested) parts.push(`${tested.verdict} (${signed(tested.effect)}${tested.se === null ? "" : ` ± ${tested.se.toFixed(2)}`})`);
   else parts.push("not tested");
   return parts.join(" · ");
@@ -112,7 +112,7 @@ function placePins(causes: Cause[], x: (position: number) => number, width: numb
   for (const cause of causes) {
     const [position] = cause.positions;
     if (position === undefined) continue;
-    const text = fitted(`${SYMBOL[cause.verdict]} ${visible(cause.event)}`, 180, SIZE, 600);
+    const text = fitted(`${symbolOf(cause)} ${visible(cause.event)}`, 180, SIZE, 600);
     const wide = textWidth(text, SIZE, 600) + 10;
     const left = Math.min(Math.max(0, x(position) - wide / 2), width - wide);
     const row = rows.findIndex((pins) => pins.every((pin) => pin.right + 4 <= left || left + wide + 4 <= pin.left));
@@ -123,7 +123,7 @@ function placePins(causes: Cause[], x: (position: number) => number, width: numb
 
 function drawPin(pin: Pin, base: number): SVGElement[] {
   const top = base - (pin.row + 1) * ROW;
-  const stem = svg("line", { class: `stem ${pin.cause.verdict}`, x1: pin.x, x2: pin.x, y1: top + ROW - 3, y2: base + TICKS / 2 });
+  const stem = svg("line", { class: `stem ${pin.cause.verdict}${pin.cause.acceptedBy === "score" ? " by-score" : ""}`, x1: pin.x, x2: pin.x, y1: top + ROW - 3, y2: base + TICKS / 2 });
   stem.style.stroke = signColour(pin.cause.verdict, pin.cause.indicator);
   const behind = svg("rect", { class: "behind", x: pin.left, y: top, width: pin.right - pin.left, height: ROW - 3 });
   const name = svg("text", { class: "pin", x: (pin.left + pin.right) / 2, y: top + 13, "text-anchor": "middle" }, pin.text);
@@ -132,8 +132,7 @@ function drawPin(pin: Pin, base: number): SVGElement[] {
 
 function drawDot(cause: Cause, x: number, y: number): SVGCircleElement {
   const dot = svg("circle", { class: `dot ${cause.verdict}`, cx: x, cy: y, r: 5 });
-  dot.style.stroke = signColour(cause.verdict, cause.indicator);
-  dot.style.fill = cause.verdict === "cause" ? dot.style.stroke : "var(--surface)";
+  paintDot(dot, cause.verdict, cause.indicator, cause.acceptedBy === "score");
   return dot;
 }
 

@@ -45,6 +45,15 @@ export const count = (value: number, one: string, many = `${one}s`): string =>
 
 export const SYMBOL: Record<Verdict, string> = { cause: "▲", inhibitor: "▽", "no effect": "·", "not resolvable": "?" };
 
+/** Stands for a cause that was accepted by score: no test has shown it. */
+export const BY_SCORE = "△";
+
+/** The symbol of an accepted event. */
+export const symbolOf = (cause: Pick<Cause, "verdict" | "acceptedBy">): string => (cause.acceptedBy === "score" ? BY_SCORE : SYMBOL[cause.verdict]);
+
+/** What acceptance by score is, in one sentence. */
+export const SCORE_WORDS = "No test has shown it: the model's slopes put it among the strongest events, and the probability falls without it. No error rate goes with it.";
+
 /**
  * How the numbers came about, which decides what may be said about them: variants of the sequence (`variants`), the
  * forecast as events arrive (`forecast`), or a boundary learnt from the whole dataset (`dataset`).
@@ -73,15 +82,18 @@ export function sentence(cause: Cause, label: string, method: Method = "variants
   const against = cause.indicator !== null && cause.indicator > 0 !== (cause.verdict === "cause");
   const parts = [
     against
-      ? `The test finds that ${name} ${does} “${visible(label)}”, although its plain mean is ${signed(cause.indicator)}${range}: read it with care.`
+      ? `The ${cause.acceptedBy === "score" ? "score" : "test"} finds that ${name} ${does} “${visible(label)}”, although its plain mean is ${signed(cause.indicator)}${range}: read it with care.`
       : `${name} ${does} “${visible(label)}”${size}.`,
   ];
+  if (cause.acceptedBy === "score") parts.push(`Accepted by score${shareWords(cause)}: no test has shown it.`);
   if (cause.source) parts.push(`In the boundary by ${cause.source === "both" ? "its evidence and by background knowledge" : visible(cause.source)}.`);
   if (cause.alone !== null) parts.push(aloneWords(cause.alone));
   if (cause.agreement != null) parts.push(`${Math.round(cause.agreement * 100)} % of the models accept it with the same sign.`);
   if (cause.borderline) parts.push("Borderline: near a threshold, another seed may decide otherwise.");
   return parts.join(" ");
 }
+
+const shareWords = (cause: Cause): string => (cause.share === null ? "" : ` (${cause.share.toFixed(2)} of the strongest event's pull)`);
 
 /** By how much; frequencies of the dataset are no probabilities of a model. */
 function sizeWords(value: number, method: Method): string {
@@ -112,7 +124,9 @@ export function verdictLine(view: LabelView, method: Method = "variants"): strin
   const [up, down] = method === "dataset" ? ["speak for it", "speak against it"] : ["raise it", "lower it"];
   const noun = tested ? "" : " event";
   const parts = [causes ? verb(causes, noun, up) : "", inhibitors ? verb(inhibitors, noun, down) : ""].filter(Boolean);
-  return `${given}${begun(`${tested}${parts.join(" and ")}.`)}`;
+  const scored = view.causes.filter((cause) => cause.acceptedBy === "score").length;
+  const unproven = scored ? `; ${scored === view.causes.length ? "accepted by score" : `${scored} of them by score`}, no test has shown ${scored === 1 ? "it" : "them"}` : "";
+  return `${given}${begun(`${tested}${parts.join(" and ")}${unproven}.`)}`;
 }
 
 /** With a capital at the beginning. */
@@ -123,9 +137,10 @@ const verb = (number: number, noun: string, does: string): string =>
 
 /** What was said about every event of a label at once. */
 export function closing(view: LabelView, method: Method = "variants"): string {
-  const qs = view.causes.flatMap((cause) => (cause.q === null ? [] : [cause.q]));
+  const qs = view.causes.flatMap((cause) => (cause.q === null || cause.acceptedBy === "score" ? [] : [cause.q]));
   const sure = qs.length && method === "variants" ? `${qWords(Math.max(...qs))} ` : "";
-  return `${sure}${LIMITS[method]}`;
+  const unsure = view.causes.some((cause) => cause.acceptedBy === "score") ? `${sure ? "It says nothing about" : "No error rate is promised for"} what was accepted by score. ` : "";
+  return `${sure}${unsure}${LIMITS[method]}`;
 }
 
 const LIMITS: Record<Method, string> = {
@@ -174,12 +189,16 @@ const VARIANTS: readonly [string, string][] = [
     "What does q = 0.003 promise?",
     "Among the events accepted for this label in this sequence at that level, at most 0.3 % are expected to have no effect. It speaks about the model's prediction, not about the world, and it is not the probability that the event is a cause.",
   ],
+  [
+    "What does “accepted by score” mean?",
+    "No test has shown the event (its q is above the level), but the model's slopes give it at least 0.4 of the strongest event's pull on the label, and the probability was measured to fall without it by at least 30 % of itself. So causes of a label that the model doubts are found too. A score promises no error rate; such events are marked △ and “by score”.",
+  ],
   ["Why can the range hold zero while q is small?", "The range is made to be right in every case and is wide for it; the test behind q is sharper. Then there is an effect, but its size is not well known."],
   ["What is “not resolvable”?", "This many variants cannot tell an effect from none. More of them may. It does not mean that there is no effect."],
 ];
 
 const READING: readonly [string, string][] = [
-  ["What does the sign mean?", "Plus: the event speaks for the label (orange to red, solid line, ▲). Minus: it speaks against it, an inhibitor (violet, dashed line, ▽)."],
+  ["What does the sign mean?", "Plus: the event speaks for the label (orange to red, solid line, ▲; accepted by score: dotted line, △). Minus: it speaks against it, an inhibitor (violet, dashed line, ▽)."],
   [
     "Is a cause here a cause in the world?",
     "Only as far as the model or the data is right about it, nothing relevant is unrecorded, and time runs forward. An event that acts only through another listed event gets no credit.",

@@ -32,6 +32,8 @@ export interface Evidence {
   cmi_nats: number | null;
   alone: number | null;
   borderline: boolean;
+  accepted_by: "test" | "score" | null;
+  share: number | null;
 }
 
 export interface LabelBoundary {

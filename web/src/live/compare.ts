@@ -1,6 +1,6 @@
 /** Two boundaries of the same labels: which events stayed, came or went. */
 
-import { SYMBOL, signed } from "../components/words";
+import { signed, symbolOf } from "../components/words";
 import { el, nameTag } from "../dom";
 import type { Evidence, LabelBoundary } from "./api";
 
@@ -21,12 +21,13 @@ function card(before: LabelBoundary, after: LabelBoundary | undefined): HTMLElem
 
 function line(name: string, old: Evidence | undefined, now: Evidence | undefined): HTMLElement {
   const state = old && now ? "stays" : now ? "comes in" : "drops out";
-  const effect = (item: Evidence | undefined): string => (item ? signed(item.indicator ?? item.effect ?? 0) : "none");
+  const effect = (item: Evidence | undefined): string => (item ? `${signed(item.indicator ?? item.effect ?? 0)}${item.accepted_by === "score" ? " (by score)" : ""}` : "none");
   const verdict = (now ?? old)?.verdict ?? "cause";
+  const symbol = symbolOf({ verdict: verdict === "inhibitor" ? "inhibitor" : "cause", acceptedBy: (now ?? old)?.accepted_by ?? null });
   return el(
     "li",
     { "data-event": name, "data-state": state },
-    el("span", { class: `symbol ${verdict}`, title: verdict }, SYMBOL[verdict]),
+    el("span", { class: `symbol ${verdict}`, title: verdict }, symbol),
     nameTag(name, "event"),
     el("span", { class: state === "stays" ? "quiet" : "state" }, ` ${state}: ${effect(old)} → ${effect(now)}`),
   );

@@ -46,6 +46,8 @@ function cause(item: api.Evidence): Cause {
     alone: item.alone,
     known: null,
     borderline: item.borderline,
+    acceptedBy: item.accepted_by,
+    share: item.share,
   };
 }
 

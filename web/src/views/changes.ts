@@ -8,9 +8,10 @@ import { el, nameTag, svg, visible } from "../dom";
 import { RELATION } from "./rules";
 
 const LEAD = "Sequences are put into windows by their start, and every window is compared with all the others.";
+const DATES = "Every part of a rule is looked at before and after the likeliest date of a change. Windows were not asked for: oscar population RESULTS --window 90 --out DIR compares windows of 90 days.";
 const UNASKED = "No windows were asked for: oscar population RESULTS --window 90 --out DIR compares windows of 90 days.";
 const EFFECTS = "The mean effect of an event on the model's prediction. A model that is not told the date changes its mind only with what comes in the sequence.";
-const RULES = "How well one rule for all windows fits in each: of the sequences where it holds, those with the label; of those with the label, those where it holds. A rule that lists an old and a new way as alternatives can fit every window alike: then nothing shows here.";
+const RULES = "How well one rule for all windows fits in each: of the sequences where it holds, those with the label; of those with the label, those where it holds. A rule that lists an old and a new way as alternatives can fit every window alike; so each part of it is looked at too, where it alone decides, before and after the likeliest date of a change.";
 
 type EffectChange = { label: string; event: string; windows: EffectWindow[] };
 type RuleChange = { label: string; rule: string; windows: RuleWindow[] };
@@ -19,13 +20,13 @@ type RuleChange = { label: string; rule: string; windows: RuleWindow[] };
 export function render(container: HTMLElement, page: Page): void {
   const pages = page.data.population;
   const days = pages?.settings.window_days ?? null;
-  const head = el("header", { class: "page-head" }, el("h2", { tabindex: -1 }, "Changes"), el("p", {}, days === null ? LEAD : `${LEAD} A window has ${count(days, "day")}.`));
-  if (!pages?.changed_effects && !pages?.changed_rules) return container.replaceChildren(head, el("p", { class: "empty" }, UNASKED));
+  const head = heading(days === null ? DATES : `${LEAD} A window has ${count(days, "day")}.`);
+  if (!pages?.changed_effects && !pages?.changed_rules) return container.replaceChildren(heading(LEAD), el("p", { class: "empty" }, UNASKED));
   const limits = `by more than ${pages.settings.delta ?? "delta"}, false discoveries at most ${percent(pages.settings.alpha)}`;
   const parts: HTMLElement[] = [];
   if (pages.changed_rules) {
     const { compared, changed } = pages.changed_rules;
-    parts.push(panel("Rules that changed", RULES, `${changed.length} of ${count(compared, "rule")} ${changed.length === 1 ? "fits" : "fit"} differently in some window (${limits}).`, changed.map(ruleChange)));
+    parts.push(panel("Rules that changed", RULES, `${changed.length} of ${count(compared, "rule")} ${changed.length === 1 ? "fits" : "fit"} differently in some window, or in a part from some date on (${limits}).`, changed.map(ruleChange)));
   }
   if (pages.changed_effects) {
     const { compared, changed } = pages.changed_effects;
@@ -35,6 +36,8 @@ export function render(container: HTMLElement, page: Page): void {
   }
   container.replaceChildren(head, ...parts);
 }
+
+const heading = (lead: string): HTMLElement => el("header", { class: "page-head" }, el("h2", { tabindex: -1 }, "Changes"), el("p", {}, lead));
 
 const percent = (share: number | null): string => (share === null ? "alpha" : `${Number((100 * share).toFixed(2))} %`);
 
@@ -81,7 +84,8 @@ function windowDots(windows: EffectWindow[]): HTMLElement {
 function ruleChange(change: RuleChange): HTMLElement {
   const share = (here: number | null, elsewhere: number | null): HTMLElement => el("span", { class: "effect-cell" }, el("b", {}, here === null ? "–" : here.toFixed(2)), el("span", { class: "range" }, `elsewhere ${elsewhere === null ? "–" : elsewhere.toFixed(2)}`));
   const box = el("div");
-  table.render(box, {
+  const windows = change.windows.filter((row) => (row.part ?? null) === null);
+  if (windows.length) table.render(box, {
     caption: "How well it fits, window by window",
     columns: [
       { title: "Window", key: (row: RuleWindow) => row.from, cell: (row) => el("div", {}, ...days(row), row.changed ? el("div", { class: "mark warn" }, "differs") : null, ...ruleHere(row)) },
@@ -90,9 +94,22 @@ function ruleChange(change: RuleChange): HTMLElement {
       { title: "Holds where label", numeric: true, key: (row) => row.recall, cell: (row) => share(row.recall, row.recall_elsewhere) },
       { title: "q", numeric: true, minor: true, key: (row) => row.q_value, cell: (row) => qText(row.q_value) },
     ],
-    rows: change.windows,
+    rows: windows,
   });
-  return el("article", { class: "part" }, el("h4", {}, nameTag(change.label, "label")), el("code", { class: "rule proposed" }, visible(change.rule)), box);
+  return el("article", { class: "part" }, el("h4", {}, nameTag(change.label, "label")), el("code", { class: "rule proposed" }, visible(change.rule)), ...partLines(change.windows), box);
+}
+
+/** The parts that changed, each with its date and the rule before and after. */
+function partLines(rows: RuleWindow[]): HTMLElement[] {
+  const share = (came: number | null | undefined, of: number | null | undefined): string => `${came ?? "–"} of ${of ?? "–"}`;
+  return rows.flatMap((row) => {
+    if (!row.changed || (row.part ?? null) === null) return [];
+    const [until, since] = [el("span", { class: "day" }, row.until ?? "–"), el("span", { class: "day" }, row.from)];
+    const where = el("b", {}, visible(row.part ?? ""));
+    const told = el("p", {}, "Where ", where, ` alone ${row.says ? "decides" : "is missing"}, the label came in ${share(row.came_elsewhere, row.decided_elsewhere)} sequences until `, until, ` and in ${share(row.came, row.decided)} from `, since, " on", el("span", { class: "range" }, ` q ${qText(row.q_value)}`));
+    const rule = (when: string, text: string | null | undefined): HTMLElement[] => (text ? [el("code", { class: "rule" }, `${when}: ${visible(text)}`)] : []);
+    return [told, ...rule("before", row.rule_elsewhere), ...rule("after", row.rule_here)];
+  });
 }
 
 function ruleHere(row: RuleWindow): HTMLElement[] {

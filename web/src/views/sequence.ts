@@ -5,7 +5,7 @@ import { renderEffects, renderForecast } from "../components/curve";
 import * as graph from "../components/graph";
 import * as table from "../components/table";
 import * as timeline from "../components/timeline";
-import { type Method, SYMBOL, closing, marksOf, probability, qText, sentence, signed, verdictLine } from "../components/words";
+import { BY_SCORE, type Method, SCORE_WORDS, SYMBOL, closing, marksOf, probability, qText, sentence, signed, symbolOf, verdictLine } from "../components/words";
 import { type Cause, type LabelView, type SequenceView, type Verdict, graphOf } from "../data";
 import { Cursor, el, nameTag, visible } from "../dom";
 
@@ -68,11 +68,13 @@ function renderLabel(body: HTMLElement, data: SequenceData, label: LabelView, ch
   body.replaceChildren(
     el("section", { class: "verdict" }, el("h3", {}, nameTag(label.label, "label")), told ? el("p", { class: "told" }, visible(told)) : null, el("p", { class: "lead" }, verdictLine(label, data.method)), marks(label, data.method)),
     ...curves(along, data.method),
-    panel("Causal graph", `${data.sequence.events ? "Time runs to the right. " : ""}Width and colour show strength; a dashed violet edge speaks against the label.`, (box) => graph.render(box, { view: graphOf(data.sequence), onLabel: choose })),
+    panel("Causal graph", `${data.sequence.events ? "Time runs to the right. " : ""}Width and colour show strength; a dashed violet edge speaks against the label${scored(data.sequence) ? ", a dotted one (△) was accepted by score" : ""}.`, (box) => graph.render(box, { view: graphOf(data.sequence), onLabel: choose })),
     panel("Accepted events", "", (box) => causeTable(box, label, data.describe)),
     words(label, data),
   );
 }
+
+const scored = (sequence: SequenceView): boolean => sequence.labels.some((item) => item.causes.some((cause) => cause.acceptedBy === "score"));
 
 function marks(label: LabelView, method?: Method): HTMLElement {
   const items = marksOf(label, method).map((mark) => el("li", { class: `mark ${mark.kind}`, title: mark.why }, visible(mark.text), el("span", { class: "quiet" }, ` ${visible(mark.why)}`)));
@@ -105,7 +107,9 @@ function legend(label: LabelView): HTMLElement {
     ["not resolvable", "◦", "not resolvable: too few variants to tell"],
   ];
   const items = every.filter(([verdict]) => label.evidence.some((item) => item.verdict === verdict));
-  return el("p", { class: "legend" }, ...items.map(([, symbol, text]) => el("span", {}, el("b", { "aria-hidden": "true" }, symbol), ` ${text}`)));
+  const entries = items.map(([, symbol, text]) => [symbol, text] as const);
+  if (label.causes.some((cause) => cause.acceptedBy === "score")) entries.splice(1, 0, [BY_SCORE, "cause accepted by score: no test has shown it"]);
+  return el("p", { class: "legend" }, ...entries.map(([symbol, text]) => el("span", {}, el("b", { "aria-hidden": "true" }, symbol), ` ${text}`)));
 }
 
 function part(title: string, draw: (box: HTMLElement) => void): HTMLElement {
@@ -134,6 +138,7 @@ function causeTable(box: HTMLElement, label: LabelView, describe: (name: string)
     ...(has("sd") ? [number("± sd", "sd", (value) => value.toFixed(2), "Spread over the variants")] : []),
     ...(has("alone") ? [number("Alone", "alone", (value) => signed(value), "Fall of the probability when this event alone is replaced")] : []),
     ...(has("q") ? [number("q", "q", qText, "Expected share of events without an effect among those accepted at this level")] : []),
+    ...(has("acceptedBy") ? [{ title: "Accepted by", minor: true, key: (row: Cause) => row.acceptedBy, cell: acceptedCell, about: "A test (q is small enough), or a score: no test has shown it" }] : []),
     ...(has("cmi") ? [number("CMI, nats", "cmi", (value) => value.toFixed(3), "Conditional mutual information")] : []),
     ...(has("known") ? [{ title: "Known reason", key: (row: Cause) => Number(row.known ?? false), minor: true, cell: (row: Cause) => (row.known === null ? "–" : row.known ? "yes" : "no"), about: "Does the dataset itself name this event as a reason?" }] : []),
   ];
@@ -141,7 +146,13 @@ function causeTable(box: HTMLElement, label: LabelView, describe: (name: string)
 }
 
 function eventCell(row: Cause, told: string): HTMLElement {
-  return el("span", { class: "event-cell" }, el("span", { class: `symbol ${row.verdict}`, title: row.verdict }, SYMBOL[row.verdict]), nameTag(row.event, "event"), row.borderline ? el("span", { class: "warn", title: "near a threshold: another seed may decide otherwise" }, "borderline") : null, row.source ? el("span", { class: "quiet" }, visible(row.source)) : null, told ? el("span", { class: "told" }, visible(told)) : null);
+  return el("span", { class: "event-cell" }, el("span", { class: `symbol ${row.verdict}`, title: row.acceptedBy === "score" ? `${row.verdict}, accepted by score` : row.verdict }, symbolOf(row)), nameTag(row.event, "event"), row.acceptedBy === "score" ? el("span", { class: "quiet narrow-only", title: SCORE_WORDS }, "by score") : null, row.borderline ? el("span", { class: "warn", title: "near a threshold: another seed may decide otherwise" }, "borderline") : null, row.source ? el("span", { class: "quiet" }, visible(row.source)) : null, told ? el("span", { class: "told" }, visible(told)) : null);
+}
+
+function acceptedCell(row: Cause): HTMLElement | string {
+  if (row.acceptedBy !== "score") return row.acceptedBy ?? "–";
+  const share = row.share === null ? null : el("span", { class: "range", title: "Pull on the label by the model's slopes, as a share of the strongest event's" }, ` share\u00a0${row.share.toFixed(2)}`);
+  return el("span", { title: SCORE_WORDS }, "score", share);
 }
 
 function effectCell(row: Cause): HTMLElement {

@@ -13,10 +13,9 @@ from oscar_causal.discovery.contexts import Bool, Float64
 from oscar_causal.graph.rules.finding import Candidates, Finding
 from oscar_causal.graph.rules.laboratory import Laboratory, encode_for
 from oscar_causal.graph.rules.mining import EXAMPLES, Mined, agreement, pivotal
-from oscar_causal.graph.rules.proposal import CandidateRole, Fidelity, Role, RuleProposal, Share, Status
+from oscar_causal.graph.rules.proposal import NONE, CandidateRole, Fidelity, Role, RuleProposal, Share
 from oscar_causal.graph.rules.twins import find_twins
 
-NONE: Status = "not identifiable from this data"
 ROLES: dict[tuple[bool, bool], Role] = {
     (True, True): "both",
     (True, False): "cause",

@@ -12,6 +12,7 @@ from oscar_causal.graph.rules.twins import Twin
 Status = Literal["proposed", "not identifiable from this data", "too few positives"]
 Method = Literal["truth table", "stepwise", "patterns", "observations", "none"]
 Role = Literal["cause", "blocker", "both", "none"]
+NONE: Status = "not identifiable from this data"
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "typed": story.typed,
             "seconds": round(time.monotonic() - begun, 1),
         }
-        Path("story-fleet.json").write_text(json.dumps(figures, indent=1) + "\n")
+        Path("story-fleet.json").write_text(json.dumps(figures, indent=1, default=str) + "\n")
         show(figures)
     print(f"{args.out}: page.html, story-fleet.json; {figures['seconds']:.0f} s in all")
 

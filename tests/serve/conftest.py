@@ -147,7 +147,7 @@ def run_service(service: Service, access: Access | None = None) -> Iterator[Runn
         yield Running(address("127.0.0.1", listening).rstrip("/"), service)
     finally:
         server.should_exit = True
-        thread.join(timeout=15)
+        thread.join(timeout=60)
         listening.close()
         assert not thread.is_alive()
 

@@ -36,8 +36,8 @@ from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.finalists import FALL, TELLING, rank
-from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.finalists import rank
+from oscar_causal.discovery.intervention import FALL, TELLING, InterventionConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import prepare, respond

@@ -81,6 +81,19 @@ def test_causes_of_a_label_that_the_model_doubts_are_accepted_by_their_score(wor
     assert accepted(explain(model, names(30), tested_only=True)) == {}
 
 
+def test_a_label_that_nothing_pulls_on_is_told_soon(workshop: Any) -> None:
+    flat = SlopedModel(workshop.response(40, lambda present: np.full((len(present), 1), 0.3)), {})
+    for times in (list(range(30)), [0.0] * 30):
+        boundary = explain(flat, names(30), times=times)
+        assert boundary.evidence == ()
+        assert boundary.contexts < 40
+
+
+def test_a_label_that_the_model_rules_out_has_no_cause_by_score(workshop: Any) -> None:
+    never = SlopedModel(workshop.response(40, lambda present: np.zeros((len(present), 1))), {2: 1.0})
+    assert accepted(explain(never, names(30))) == {}
+
+
 def test_what_a_test_has_shown_says_so(workshop: Any) -> None:
     boundary = explain(SlopedModel(workshop.response(40, needs(2, 5)), {2: 1.0, 5: 0.6, 7: 0.5}), names(30))
     assert {e.event: e.accepted_by for e in boundary.evidence} == {"e2": "test", "e5": "test", "e7": None}

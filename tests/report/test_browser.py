@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import expect
 
 from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.finalists import FALL, TELLING
+from oscar_causal.discovery.intervention import FALL, TELLING
 from oscar_causal.report.page import write_page
 from oscar_causal.report.page_data import page_data
 from oscar_causal.report.sources import open_sources

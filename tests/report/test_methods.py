@@ -16,7 +16,7 @@ from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.density.interface import Contexts
 from oscar_causal.discovery.boundary import EventEvidence
 from oscar_causal.discovery.contexts import Stream
-from oscar_causal.discovery.finalists import FALL, TELLING
+from oscar_causal.discovery.intervention import FALL, TELLING
 from oscar_causal.discovery.local import discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig
 from oscar_causal.discovery.prefix import PrefixConfig

@@ -19,8 +19,7 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.folds import ModelSet
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.finalists import TELLING
-from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.intervention import TELLING, InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.serve.answers import LabelBoundary
 from oscar_causal.serve.app import one_line

@@ -13,7 +13,7 @@ from oscar_causal.density.interface import Contexts, EventDensity
 from oscar_causal.density.transfer import send
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Stream
-from oscar_causal.discovery.finalists import TELLING
+from oscar_causal.discovery.intervention import TELLING
 from oscar_causal.discovery.subject import Subject, Variants, build_contexts
 
 NEAR_Q = 2.0

@@ -25,10 +25,6 @@ MOVES_VOICE = 0.3
 """Voice of the forecast's moves beside the slopes (both scaled to at most 1)."""
 WORTH = 0.3
 """Types with less than this share of the promise of the most promising one are not looked at closely."""
-TELLING = 0.4
-"""Types with at least this share of it may be accepted by their score."""
-FALL = 0.3
-"""For that P(label) must fall by at least this share of itself without them: less a network does over nothing."""
 WEAK = 0.2
 """Types below this share of the strongest are no part of the guessed boundary."""
 LARGEST_RATE, SMALLEST_RATE = 0.5, 0.12

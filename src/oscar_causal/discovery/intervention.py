@@ -5,6 +5,7 @@
    boundary, in fresh contexts, up to the preset look at which the sequence is settled. Tests (`significance`) use these
    contexts only, so choosing finalists costs no validity.
 3. *Removal* (`removal`): the sequence without a finalist, without a pair of them, with one of its occurrences only.
+4. *Judge*: accepted by test, or by score where no test can tell and ranking and measured effect agree.
 
 All replacement draws come from Tf_x given the observed past, conditioned on "none of the types present", so a replaced
 type is absent, and the draw at a position does not depend on any mask.
@@ -21,15 +22,17 @@ from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.boundary import AcceptedBy, EventEvidence, RankedBy, Verdict
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
 from oscar_causal.discovery.differences import Differences, differences
-from oscar_causal.discovery.finalists import FALL, TELLING, choose_finalists, focus_rates, rank
+from oscar_causal.discovery.finalists import choose_finalists, focus_rates, rank
 from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
 from oscar_causal.discovery.removal import Removed, remove_finalists
 from oscar_causal.discovery.subject import Stage, Subject, respond
 from oscar_causal.errors import UsageError
 
 TIE_FLAG = "order inside a timestamp matters"
-
-
+TELLING = 0.4
+"""An event with at least this share of the strongest one's pull may be accepted by its score."""
+FALL = 0.3
+"""For that P(label) must fall by at least this share of itself without it: less a network does over nothing."""
 SMALLEST_ALPHA = 0.0005
 """Smaller ones ask for so many redraws that a sequence takes seconds."""
 
@@ -248,7 +251,7 @@ class _Judge:
         """
         if share is None or self.config.tested_only:
             return False
-        return share >= TELLING and fall >= max(FALL, self.config.delta) * self.reference
+        return share >= TELLING and fall > 0 and fall >= max(FALL, self.config.delta) * self.reference
 
     def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
         small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta

@@ -124,6 +124,8 @@ def _test(  # noqa: PLR0913 - of one label at one look
 
 
 def _settled(focus: Focus, alpha: float, delta: float) -> bool:
-    """Something was found, and no finalist left out looks as if more contexts would change that."""
+    """Something was found, and no finalist left out looks as if more contexts would change that; or there is none."""
+    if not len(focus.finalists):
+        return True
     found = (focus.q_values <= alpha) & (np.abs(focus.tests.effects) >= delta)
     return bool(found.any() and (found | (focus.tests.p_values > STILL_OPEN)).all())

@@ -100,10 +100,11 @@ def column_test(  # noqa: PLR0913 - arrays of one test
     column, side = np.tile(np.arange(count), len(sides)), np.repeat(sides, count)  # (C,) cases, side by side
     cases = _cases(outcome, masks, rates, column, side, delta)
     p, scores, rows = _p_values(cases, uniforms, more), cases.largest, cases.rows
-    p, scores = np.minimum(1.0, p.reshape(-1, count) / shares[:, None]), scores.reshape(-1, count)
+    p, scores = (part.reshape(len(sides), count) for part in (p, scores))  # there may be no column at all
+    p = np.minimum(1.0, p / shares[:, None])
     best = np.lexsort((-scores, p), axis=0)[0]  # (K,) the side that speaks loudest
     every = np.arange(count)
-    chosen = rows.reshape(len(sides), count, -1)[best, every]  # (K, N)
+    chosen = rows.reshape(len(sides), count, len(outcome))[best, every]  # (K, N)
     return ColumnTest(p[best, every], scores[best, every], _gaps(outcome, masks.T > 0, chosen))
 
 

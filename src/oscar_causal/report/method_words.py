@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from oscar_causal.discovery.finalists import FALL, TELLING
+from oscar_causal.discovery.intervention import FALL, TELLING
 
 CLASSICAL = ("iamb", "cmb", "mb-by-mb", "pcd-by-pcd", "mi-mcf")
 _CORRECTIONS = {

@@ -36,8 +36,8 @@ from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
 from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.finalists import rank
-from oscar_causal.discovery.intervention import FALL, TELLING, InterventionConfig
+from oscar_causal.discovery.finalists import WORTH, rank
+from oscar_causal.discovery.intervention import FALL, InterventionConfig, odds_fall
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import prepare, respond
@@ -109,7 +109,7 @@ def ranked(model: Any, encoded: Any, data: Any, index: int, *, budget: int) -> l
     sequence, sequence_id = sequence_contexts(encoded, index), data.sequence_ids[index].as_py()
     subject = prepare(model, sequence, sequence_id=sequence_id, seed=0, shuffle=True)
     reference = respond(model, subject, np.zeros((1, len(subject.types)), bool), labels, "reference")[0]
-    ranking = rank(model, subject, labels, reference, budget=budget, screen_rate=0.15)
+    ranking = rank(model, subject, labels, reference, budget=budget, screen_contexts=budget - 1, screen_rate=0.15)
     names = np.array([model.vocabulary.name(int(t)) for t in subject.types])
     return [
         ((sequence_id, model.vocabulary.labels[int(y)]), ranking.spent + 1, frozenset(names[order[: round(size)]]))
@@ -158,15 +158,15 @@ def by_causes(found: Found, why: Any) -> dict[str, Any]:
 
 
 def _fall(item: EventEvidence, probability: float | None) -> float:
-    """The largest measured fall of P(label) without the event, as a share of P(label)."""
-    return max(item.effect, item.alone or 0.0, item.jointly or 0.0) / max(probability or 0.0, 1e-12)
+    """By which share of themselves the odds of the label fall without the event, at most."""
+    return odds_fall(probability or 0.0, max(item.effect, item.alone or 0.0, item.jointly or 0.0))
 
 
 def accept(rows: list[Any], alpha: float, delta: float, *, tested_only: bool = False) -> Found:
     """Accepted by test, or by score: the rule of the estimator at other thresholds."""
 
     def accepted(q: float, strength: float, share: float, fall: float) -> bool:
-        return (q <= alpha and strength >= delta) or (not tested_only and share >= TELLING and fall >= max(FALL, delta))
+        return (q <= alpha and strength >= delta) or (not tested_only and share >= WORTH and fall >= FALL)
 
     return {pair: frozenset(event for event, *rest in tested if accepted(*rest)) for pair, tested in rows}
 

@@ -12,7 +12,8 @@ import pytest
 from playwright.sync_api import expect
 
 from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.intervention import FALL, TELLING
+from oscar_causal.discovery.finalists import WORTH
+from oscar_causal.discovery.intervention import FALL
 from oscar_causal.report.page import write_page
 from oscar_causal.report.page_data import page_data
 from oscar_causal.report.sources import open_sources
@@ -295,7 +296,7 @@ def test_what_was_accepted_by_score_is_marked_everywhere(
     page.click("a[data-page=about]")
     page.locator("main h2", has_text="About this page").wait_for()
     reading = page.locator(".reading").inner_text()
-    assert f"at least {TELLING} of the strongest event's pull" in reading
+    assert f"at least {WORTH} of the strongest event's pull" in reading
     assert f"by at least {FALL:.0%}".replace("%", " %") in reading
     assert visit.complaints == []
     visit.context.close()

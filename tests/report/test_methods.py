@@ -16,7 +16,8 @@ from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.density.interface import Contexts
 from oscar_causal.discovery.boundary import EventEvidence
 from oscar_causal.discovery.contexts import Stream
-from oscar_causal.discovery.intervention import FALL, TELLING
+from oscar_causal.discovery.finalists import WORTH
+from oscar_causal.discovery.intervention import FALL
 from oscar_causal.discovery.local import discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig
 from oscar_causal.discovery.prefix import PrefixConfig
@@ -144,8 +145,8 @@ def test_acceptance_by_score_is_told_with_its_thresholds(runs: dict[str, Path], 
     counts = f"Of the accepted events {ways.count('test')} were accepted by test, {ways.count('score')} by score."
     assert counts in told["results"]
     assert "2000 redraws at first, more where few of them reached what was seen" in told["error control"]
-    assert f"at least {TELLING} of the strongest one's" in told["error control"]
-    told_fall = f"at least {FALL} of that probability; no error rate is controlled for types accepted by score"
+    assert f"at least {WORTH} of the strongest one's" in told["error control"]
+    told_fall = f"at least {FALL} of themselves without it; no error rate is controlled for types accepted by score"
     assert told_fall in told["error control"]
     assert "by score" not in explain_run(runs["prefix"]).text
     for value, words in ((True, "Nothing was accepted that a test had not shown."), (None, "at least 2000 redraws")):

@@ -19,7 +19,8 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.folds import ModelSet
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.intervention import TELLING, InterventionConfig
+from oscar_causal.discovery.finalists import WORTH
+from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.serve.answers import LabelBoundary
 from oscar_causal.serve.app import one_line
@@ -95,7 +96,7 @@ def test_what_acceptance_rests_on_is_told_and_scores_can_be_left_out(client: htt
     plain, hard, only = told(), told(alpha=0.0005), told(alpha=0.0005, tested_only=True)
     assert "test" in [cause["accepted_by"] for cause in plain["causes"]]
     assert {cause["accepted_by"] for cause in hard["causes"]} == {"score"}
-    assert all(cause["share"] >= TELLING for cause in hard["causes"])
+    assert all(cause["share"] >= WORTH for cause in hard["causes"])
     assert only["causes"] == []
     assert [row["share"] for row in only["evidence"]] == [row["share"] for row in hard["evidence"]]
     assert {row["accepted_by"] for row in only["evidence"]} == {None}

@@ -66,8 +66,8 @@ class EventEvidence:
     agreement: float | None = None
     """Share of the models, this one included, that accept the event with the same sign; None = one model judged."""
     share: float | None = None
-    """Pull on the label by slopes of the model and moves of the forecast, as a share of the strongest event's: a score
-    without a promise."""
+    """Pull on the log odds of the label by slopes of the model, as a share of the strongest event's (below 0: away from
+    the label): a score without a promise."""
     accepted_by: AcceptedBy | None = None
     """What an acceptance by `intervention` rests on."""
 

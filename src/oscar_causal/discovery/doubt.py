@@ -13,7 +13,7 @@ from oscar_causal.density.interface import Contexts, EventDensity
 from oscar_causal.density.transfer import send
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Stream
-from oscar_causal.discovery.intervention import TELLING
+from oscar_causal.discovery.finalists import WORTH
 from oscar_causal.discovery.subject import Subject, Variants, build_contexts
 
 NEAR_Q = 2.0
@@ -35,7 +35,7 @@ def near_decision(item: EventEvidence, *, alpha: float, delta: float) -> bool:
     False
     """
     if item.accepted_by == "score":
-        return near(item.share or 0.0, TELLING)
+        return near(item.share or 0.0, WORTH)
     if item.q_value is None or item.q_value > NEAR_Q * alpha:
         return False
     return item.q_value >= alpha / NEAR_Q or near(max(abs(item.effect), abs(item.alone or 0.0)), delta)

@@ -2,7 +2,7 @@
 
 Nothing here decides a verdict: finalists are tested in fresh contexts, so a poor choice costs recall, never validity.
 A model that can be differentiated ranks its events by slopes (a pass or two forward and back for each label); any other
-model by a screen of random contexts. Both add the moves of the forecast along the sequence.
+model by a screen of random contexts and by the moves of the forecast along the sequence.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.significance import leading_columns, standardised
 from oscar_causal.discovery.subject import Stage, Subject, run_stage
 
-SHARES = (0.4, 0.1)
-"""How far all events have faded where slopes are taken; a second one where the budget allows."""
-MOVES_VOICE = 0.3
-"""Voice of the forecast's moves beside the slopes (both scaled to at most 1)."""
-WORTH = 0.3
-"""Types with less than this share of the promise of the most promising one are not looked at closely."""
-WEAK = 0.2
-"""Types below this share of the strongest are no part of the guessed boundary."""
+FADED = (0.0, 0.4)
+"""How far all events have faded where slopes are taken; the second where the budget allows: there, events that stand in
+for each other no longer do."""
+WORTH = 0.35
+"""Types with less than this share of the strongest pull are no part of the guessed boundary and not looked at closely.
+"""
 LARGEST_RATE, SMALLEST_RATE = 0.5, 0.12
 
 
@@ -42,16 +40,12 @@ class Ranking:
     """Forward passes, or their worth."""
     screen: Stage | None = None
     """The contexts behind the ranking, where it was made from contexts."""
-    promise: Float64 | None = None
-    """(K, Y') how promising, where the ranking was made from slopes."""
+    pull: Float64 | None = None
+    """(K, Y') by how much log odds each type pulls towards the label (below 0: away), where slopes made the ranking."""
 
     def shares(self, allowed: Bool) -> Float64 | None:
-        """The promise of every type as a share of the largest among those `allowed` (Y', K): (K, Y')."""
-        if self.promise is None:
-            return None
-        largest = np.where(allowed.T, self.promise, 0.0).max(0)
-        shares: Float64 = self.promise / largest.clip(min=1e-12)
-        return shares
+        """The pull of every type as a share of the strongest among those `allowed` (Y', K): (K, Y')."""
+        return None if self.pull is None else _of_strongest(np.where(allowed.T, self.pull, 0.0))
 
     @property
     def ranked_by(self) -> RankedBy:
@@ -59,38 +53,41 @@ class Ranking:
         return "slopes" if self.screen is None else "screen"
 
 
-def rank(
+def rank(  # noqa: PLR0913 - a stage of the estimator
     model: LabelDensity,
     subject: Subject,
     labels: Int64,
     reference: Float64,
     *,
     budget: int,
+    screen_contexts: int,
     screen_rate: float,
 ) -> Ranking:
-    """Rank the types for each label with about `budget` forward passes; `reference` is P(label) as things are.
+    """Rank the types for each label; `reference` is P(label) as things are.
 
-    Slopes cost passes for every label: where the budget does not pay for one set of them, a screen ranks instead, and
-    `ranked_by` says so.
+    Slopes cost passes for every label: where `budget` does not pay for one set of them, or the model has none, a screen
+    ranks instead, and `ranked_by` says so.
     """
-    affordable = (budget - 1) // (PASSES * len(labels))
+    affordable = budget // (PASSES * len(labels))
     if isinstance(model, Sloped) and affordable:
-        return rank_by_slopes(model, subject, labels, SHARES[:affordable])
-    return rank_by_screen(model, subject, labels, reference, contexts=max(4, budget - 1), rate=screen_rate)
+        return rank_by_slopes(model, subject, labels, FADED[:affordable])
+    return rank_by_screen(model, subject, labels, reference, contexts=screen_contexts, rate=screen_rate)
 
 
-def rank_by_slopes(model: LabelDensity, subject: Subject, labels: Int64, shares: tuple[float, ...]) -> Ranking:
-    """Rank by how fast the log odds fall as events fade into their replacements, and by the moves of the forecast."""
+def rank_by_slopes(model: LabelDensity, subject: Subject, labels: Int64, faded: tuple[float, ...]) -> Ranking:
+    """Rank by how fast the log odds fall (or rise) as events fade into their replacements.
+
+    The plain mean over the places: where the model is sure, slopes are next to nothing, and so is their voice.
+    """
     assert isinstance(model, Sloped)  # noqa: S101
     wanted = torch.as_tensor(labels)
-    slopes = model.label_slopes(subject.sequence, wanted, subject.law, shares).double().cpu().numpy()  # (S, L, Y')
-    summed = np.zeros((len(subject.types), len(shares), len(labels)))
+    slopes = model.label_slopes(subject.sequence, wanted, subject.law, faded).double().cpu().numpy()  # (S, L, Y')
+    summed = np.zeros((len(subject.types), len(faded), len(labels)))
     np.add.at(summed, subject.owner, slopes.transpose(1, 0, 2))
-    strength = _scaled(np.abs(summed), axis=0).mean(1)  # (K, Y')
-    promise = strength + MOVES_VOICE * _scaled(forecast_moves(model, subject, labels), axis=0)
-    orders = [np.argsort(-promise[:, j], kind="stable") for j in range(len(labels))]
-    sizes = (strength > WEAK * strength.max(0, keepdims=True)).sum(0).clip(1).astype(float)
-    return Ranking(orders, sizes, 1 + PASSES * len(shares) * len(labels), promise=promise)
+    pull = summed.mean(1)  # (K, Y')
+    orders = [np.argsort(-np.abs(pull[:, j]), kind="stable") for j in range(len(labels))]
+    sizes = (_of_strongest(pull) >= WORTH).sum(0).clip(1).astype(float)
+    return Ranking(orders, sizes, PASSES * len(faded) * len(labels), pull=pull)
 
 
 def rank_by_screen(
@@ -107,11 +104,12 @@ def rank_by_screen(
 def choose_finalists(ranking: Ranking, allowed: Bool, count: int) -> list[Int64]:
     """The `count` most promising types for each label among those `allowed` (Y', K), all of them `WORTH` a look.
 
-    Fewer finalists leave more power to each; slopes know nothing of the masks, so the tests keep their promise.
+    What pulls away from the label is a finalist too: it may be an inhibitor. Fewer finalists leave more power to each;
+    slopes know nothing of the masks, so the tests keep their promise.
     """
     chosen = [order[allowed[j][order]][:count] for j, order in enumerate(ranking.orders)]
     shares = ranking.shares(allowed)
-    return chosen if shares is None else [best[shares[best, j] >= WORTH] for j, best in enumerate(chosen)]
+    return chosen if shares is None else [best[np.abs(shares[best, j]) >= WORTH] for j, best in enumerate(chosen)]
 
 
 def focus_rates(ranking: Ranking, finalists: list[Int64], count: int) -> Float64:
@@ -178,7 +176,8 @@ def _sizes(screen: Stage, reference: Float64, rate: float) -> Float64:
     return sizes
 
 
-def _scaled(values: Float64, *, axis: int) -> Float64:
-    """Values divided by the largest along an axis."""
-    scaled: Float64 = values / np.maximum(values.max(axis, keepdims=True), 1e-12)
-    return scaled
+def _of_strongest(pulls: Float64) -> Float64:
+    """Pulls (K, Y') divided by the strongest one towards the label; where none is, by the strongest one away."""
+    towards = pulls.max(0)
+    shares: Float64 = pulls / np.where(towards > 0, towards, np.abs(pulls).max(0)).clip(min=1e-12)
+    return shares

@@ -5,7 +5,7 @@
    boundary, in fresh contexts, up to the preset look at which the sequence is settled. Tests (`significance`) use these
    contexts only, so choosing finalists costs no validity.
 3. *Removal* (`removal`): the sequence without a finalist, without a pair of them, with one of its occurrences only.
-4. *Judge*: accepted by test, or by score where no test can tell and ranking and measured effect agree.
+4. *Judge*: accepted by test, or by score where no test can tell and slopes and measured fall agree.
 
 All replacement draws come from Tf_x given the observed past, conditioned on "none of the types present", so a replaced
 type is absent, and the draw at a position does not depend on any mask.
@@ -29,10 +29,9 @@ from oscar_causal.discovery.subject import Stage, Subject, respond
 from oscar_causal.errors import UsageError
 
 TIE_FLAG = "order inside a timestamp matters"
-TELLING = 0.4
-"""An event with at least this share of the strongest one's pull may be accepted by its score."""
-FALL = 0.3
-"""For that P(label) must fall by at least this share of itself without it: less a network does over nothing."""
+FALL = 0.35
+"""A finalist by slopes is accepted by its score if the odds of the label fall by this share without it: less a network
+does over nothing."""
 SMALLEST_ALPHA = 0.0005
 """Smaller ones ask for so many redraws that a sequence takes seconds."""
 
@@ -84,9 +83,18 @@ class InterventionConfig:
         return self.finalists or self.contexts // 16 + 4
 
     @property
-    def removal_budget(self) -> int:
-        """Contexts for taking finalists out; a fifth goes to ranking, the rest to the tests."""
-        return max(4, self.contexts // 6)
+    def ranking_budget(self) -> int:
+        """Most passes for slopes."""
+        return 2 * self.contexts // 5
+
+    @property
+    def screen_contexts(self) -> int:
+        """Contexts of the screen that ranks where there are no slopes; one pass more goes to the forecast's moves."""
+        return max(4, self.contexts // 5 - 1)
+
+    def removal_budget(self, finalists: int) -> int:
+        """Contexts for taking finalists out: each of them once, if that leaves enough to the tests."""
+        return max(4, self.contexts // 6, min(3 * finalists // 2, self.contexts // 4))
 
 
 @dataclass(frozen=True)
@@ -116,13 +124,22 @@ def explain(
     observed = respond(model, subject, np.zeros((1, count), bool), labels, "observed", shuffled=False)[0]  # (Y',)
     unchanged, tie_contexts = shuffled_reference(model, subject, labels, observed)  # (1 or 2, Y')
     reference = unchanged.mean(0)
-    ranking = rank(model, subject, labels, reference, budget=config.contexts // 5, screen_rate=config.screen_rate)
+    ranking = rank(
+        model,
+        subject,
+        labels,
+        reference,
+        budget=config.ranking_budget,
+        screen_contexts=config.screen_contexts,
+        screen_rate=config.screen_rate,
+    )
     allowed = np.tile(subject.testable, (len(labels), 1))  # (Y', K)
     if forbidden is not None:
         allowed &= ~forbidden
     finalists = choose_finalists(ranking, allowed, config.finalist_count)
     spent = 1 + tie_contexts + ranking.spent
-    looks = plan_looks(config.contexts - spent - config.removal_budget)
+    removals = config.removal_budget(len(set(np.concatenate(finalists).tolist())))
+    looks = plan_looks(config.contexts - spent - removals)
     focus, tested = focus_stage(
         model,
         subject,
@@ -134,9 +151,7 @@ def explain(
         delta=config.delta,
         redraws=config.redraws,
     )
-    removed, taken = remove_finalists(
-        model, subject, labels, tested, reference, delta=config.delta, budget=config.removal_budget
-    )
+    removed, taken = remove_finalists(model, subject, labels, tested, reference, delta=config.delta, budget=removals)
     hangs = np.abs(unchanged - observed).max(0) > config.delta
     shares = ranking.shares(allowed)
     results = []
@@ -196,7 +211,7 @@ class _Judge:
         share = None if self.share is None else float(self.share[t])
         verdict = self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high))
         by: AcceptedBy | None = "test" if verdict in ("cause", "inhibitor") else None
-        if by is None and self._speaks_for(share, max(effect, drop or 0.0, jointly or 0.0)):
+        if by is None and self._speaks_for(share, effect if drop is None else max(drop, jointly or 0.0)):
             verdict, by = "cause", "score"
         return EventEvidence(
             event=self.names[t],
@@ -245,13 +260,13 @@ class _Judge:
         return "not resolvable"
 
     def _speaks_for(self, share: float | None, fall: float) -> bool:
-        """Is an event that no test has shown among the strongest by slopes, with a measured effect that agrees?
+        """Does a measured fall of P(label) agree with the slopes that made an event a finalist, where no test tells?
 
-        The fall of P(label) is taken as a share of P(label), so labels that the model doubts have causes too.
+        Odds are what count, so labels that the model doubts have causes too, and so have those that it is sure of.
         """
-        if share is None or self.config.tested_only:
+        if share is None or share < 0 or self.config.tested_only:
             return False
-        return share >= TELLING and fall > 0 and fall >= max(FALL, self.config.delta) * self.reference
+        return odds_fall(self.reference, fall) >= FALL
 
     def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
         small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta
@@ -264,6 +279,19 @@ class _Judge:
             n_kept=int(far.kept[k]),
             n_replaced=int(far.replaced[k]),
         )
+
+
+def odds_fall(probability: float, fall: float) -> float:
+    """By which share of themselves the odds of a label fall when its probability falls by `fall`; 0 = not at all.
+
+    >>> round(odds_fall(0.01, 0.003), 2), round(odds_fall(0.99, 0.01), 2), odds_fall(0.5, -0.1)
+    (0.3, 0.51, 0.0)
+    """
+    sure = min(probability, 1 - 1e-6)  # single precision cannot tell more
+    left = sure - fall
+    if fall <= 0:
+        return 0.0
+    return 1.0 if left <= 0 else 1 - left * (1 - sure) / (sure * (1 - left))
 
 
 def _turning(item: EventEvidence) -> str | None:

@@ -15,8 +15,9 @@ from oscar_causal.discovery.extensions import (
     own_function,
     own_name,
 )
+from oscar_causal.discovery.finalists import WORTH
 from oscar_causal.discovery.fused import FusedConfig
-from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.intervention import FALL, InterventionConfig
 from oscar_causal.discovery.knowledge import Knowledge
 from oscar_causal.discovery.prefix import PrefixConfig
 from oscar_causal.discovery.prior_files import prior_digest, refuse_foreign
@@ -119,6 +120,8 @@ class DiscoveryConfig:
         """All settings that decide the results; own functions by name and by a hash of their source."""
         settings = asdict(self)
         kept = {key: value for key, value in settings.items() if key not in ESTIMATORS or key in self._used}
+        if "intervention" in kept:
+            kept["intervention"] |= {"least_share": WORTH, "odds_fall": FALL}
         if self.fused.population is not None:
             kept["fused"] |= {"digest": prior_digest(self.fused.population)}
         own = {key: getattr(self, key) for key in ("estimator", "replacement") if is_own(getattr(self, key))}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from oscar_causal.discovery.intervention import FALL, TELLING
-
 CLASSICAL = ("iamb", "cmb", "mb-by-mb", "pcd-by-pcd", "mi-mcf")
 _CORRECTIONS = {
     "bonferroni": ", corrected by Bonferroni for the candidates examined together",
@@ -120,9 +118,11 @@ def _score_words(config: dict[str, Any]) -> str:
         return ""
     if told:
         return " Nothing was accepted that a test had not shown."
+    if "odds_fall" not in config:  # from before these constants were recorded
+        return " Besides, types that no test had shown were accepted by score; no error rate is controlled for them."
     return (
         " Besides, where slopes of the label model ranked the types, one that no test had shown was accepted by score "
-        f"if its pull on the label was at least {TELLING} of the strongest one's and the largest measured fall of the "
-        f"label's probability without it at least {max(FALL, config.get('delta') or 0)} of that probability; no error "
-        "rate is controlled for types accepted by score."
+        f"if its pull on the log odds of the label was at least {config['least_share']} of the strongest one's and the "
+        f"odds fell by at least {config['odds_fall']} of themselves without it; no error rate is controlled for types "
+        "accepted by score."
     )

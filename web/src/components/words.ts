@@ -52,7 +52,7 @@ export const BY_SCORE = "△";
 export const symbolOf = (cause: Pick<Cause, "verdict" | "acceptedBy">): string => (cause.acceptedBy === "score" ? BY_SCORE : SYMBOL[cause.verdict]);
 
 /** What acceptance by score is, in one sentence. */
-export const SCORE_WORDS = "No test has shown it: the model's slopes put it among the strongest events, and the probability falls without it. No error rate goes with it.";
+export const SCORE_WORDS = "No test has shown it: the model's slopes put it among the strongest events, and the odds of the label fall without it. No error rate goes with it.";
 
 /**
  * How the numbers came about, which decides what may be said about them: variants of the sequence (`variants`), the
@@ -191,7 +191,7 @@ const VARIANTS: readonly [string, string][] = [
   ],
   [
     "What does “accepted by score” mean?",
-    "No test has shown the event (its q is above the level), but the model's slopes give it at least 0.4 of the strongest event's pull on the label, and the probability was measured to fall without it by at least 30 % of itself. So causes of a label that the model doubts are found too. A score promises no error rate; such events are marked △ and “by score”.",
+    "No test has shown the event (its q is above the level), but the model's slopes give it at least 0.35 of the strongest event's pull on the label, and the odds of the label were measured to fall without it by at least 30 %. So causes of a label that the model doubts are found too. A score promises no error rate; such events are marked △ and “by score”.",
   ],
   ["Why can the range hold zero while q is small?", "The range is made to be right in every case and is wide for it; the test behind q is sharper. Then there is an effect, but its size is not well known."],
   ["What is “not resolvable”?", "This many variants cannot tell an effect from none. More of them may. It does not mean that there is no effect."],

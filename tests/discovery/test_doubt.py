@@ -63,7 +63,7 @@ def test_verdicts_near_alpha_are_marked_and_named(workshop: Any) -> None:
     noise = np.random.default_rng(0).integers(0, 2, (40, 1))
     model = workshop.response(40, lambda present: 0.1 + 0.25 * present[:, [3]] + 0.5 * (present @ noise % 2))
     seen = set()
-    for alpha in (0.0005, 0.002, 0.004, 0.006, 0.008, 0.012, 0.016, 0.03, 0.1, 0.3):
+    for alpha in (0.0005, *np.geomspace(0.001, 0.3, 16).tolist()):
         config = replace(CONFIG, intervention=InterventionConfig(contexts=64, alpha=alpha, redraws=2000))
         ((boundary,),) = discover(model, one(), config)
         for item in boundary.evidence:

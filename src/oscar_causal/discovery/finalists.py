@@ -19,10 +19,10 @@ from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.significance import leading_columns, standardised
 from oscar_causal.discovery.subject import Stage, Subject, run_stage
 
-FADED = (0.0, 0.4)
+FADED = (0.05, 0.4)
 """How far all events have faded where slopes are taken; the second where the budget allows: there, events that stand in
 for each other no longer do."""
-WORTH = 0.35
+WORTH = 0.4
 """Types with less than this share of the strongest pull are no part of the guessed boundary and not looked at closely.
 """
 LARGEST_RATE, SMALLEST_RATE = 0.5, 0.12

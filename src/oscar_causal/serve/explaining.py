@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor
 from oscar_causal.density.folds import MeanModel, ModelSet
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel
+from oscar_causal.density.slopes import PASSES
 from oscar_causal.discovery.boundary import Boundary
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
@@ -19,7 +20,7 @@ from oscar_causal.serve.payloads import Settings
 from oscar_causal.serve.prepared import Prepared, judge
 
 OnPass = Callable[[int], None]
-"""Called before each forward pass with its number of contexts; may raise to end the work."""
+"""Called before each pass with the number of contexts it is worth; may raise to end the work."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,14 @@ class SlicedModel:
             piece = replace(contexts, event_ids=contexts.event_ids[done : done + rows])
             parts.append(self.model.label_probs(piece, labels, positions))
             done += rows
+        return torch.cat(parts)
+
+    def label_slopes(self, sequence: Contexts, labels: Tensor, law: Tensor, shares: Sequence[float]) -> Tensor:
+        """Slopes of the log odds: (S, L, Y'); one share at a time, each worth `PASSES` for every label."""
+        parts: list[Tensor] = []
+        for share in shares:
+            self.on_pass(PASSES * len(labels))
+            parts.append(self.model.label_slopes(sequence, labels, law, (share,)))
         return torch.cat(parts)
 
     def event_probs(self, sequence: Contexts) -> Tensor:

@@ -191,7 +191,7 @@ const VARIANTS: readonly [string, string][] = [
   ],
   [
     "What does “accepted by score” mean?",
-    "No test has shown the event (its q is above the level), but the model's slopes give it at least 0.35 of the strongest event's pull on the label, and the odds of the label were measured to fall without it by at least 30 %. So causes of a label that the model doubts are found too. A score promises no error rate; such events are marked △ and “by score”.",
+    "No test has shown the event (its q is above the level), but the model's slopes give it at least 0.4 of the strongest event's pull on the label, and the odds of the label were measured to fall without it by at least 35 %. So causes of a label that the model doubts are found too. A score promises no error rate; such events are marked △ and “by score”.",
   ],
   ["Why can the range hold zero while q is small?", "The range is made to be right in every case and is wide for it; the test behind q is sharper. Then there is an effect, but its size is not well known."],
   ["What is “not resolvable”?", "This many variants cannot tell an effect from none. More of them may. It does not mean that there is no effect."],

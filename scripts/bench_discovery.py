@@ -36,8 +36,9 @@ from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
 from oscar_causal.discovery.boundary import EventEvidence
+from oscar_causal.discovery.differences import odds_fall
 from oscar_causal.discovery.finalists import WORTH, rank
-from oscar_causal.discovery.intervention import FALL, InterventionConfig, odds_fall
+from oscar_causal.discovery.intervention import FALL, InterventionConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import prepare, respond
@@ -159,7 +160,8 @@ def by_causes(found: Found, why: Any) -> dict[str, Any]:
 
 def _fall(item: EventEvidence, probability: float | None) -> float:
     """By which share of themselves the odds of the label fall without the event, at most."""
-    return odds_fall(probability or 0.0, max(item.effect, item.alone or 0.0, item.jointly or 0.0))
+    fall = item.effect if item.alone is None else max(item.alone, item.jointly or 0.0)
+    return float(odds_fall(probability or 0.0, fall))
 
 
 def accept(rows: list[Any], alpha: float, delta: float, *, tested_only: bool = False) -> Found:

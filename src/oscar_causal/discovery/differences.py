@@ -9,6 +9,8 @@ import numpy as np
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
 from oscar_causal.discovery.significance import bounded_intervals
 
+TINY = 1e-12
+
 
 @dataclass(frozen=True)
 class Differences:
@@ -55,3 +57,15 @@ def _moments(outcome: Float64, chosen: Bool) -> tuple[Float64, Float64]:
     mean = (outcome[:, None] * chosen).sum(0) / np.maximum(number, 1)
     variance = (((outcome[:, None] - mean) * chosen) ** 2).sum(0) / np.maximum(number - 1, 1)
     return mean, variance
+
+
+def odds_fall(probability: Float64 | float, fall: Float64 | float) -> Float64:
+    """By which share of themselves the odds of a label fall when its probability falls by `fall`; 0 = not at all.
+
+    >>> odds_fall(np.array([0.01, 0.99, 0.5, 0.2]), np.array([0.003, 0.01, -0.1, 0.2])).round(2).tolist()
+    [0.3, 0.51, 0.0, 1.0]
+    """
+    before = np.clip(probability, TINY, 1 - 1e-6)  # single precision cannot tell more
+    left = np.clip(before - fall, 0.0, before)
+    share: Float64 = 1 - left * (1 - before) / (before * (1 - left))
+    return share

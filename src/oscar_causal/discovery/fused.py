@@ -75,11 +75,11 @@ def one_shot(
     *,
     forbidden: Bool | None = None,
 ) -> Own:
-    """`intervention` with the contexts that the looks leave; what it says by scores the fleet says better."""
+    """`intervention` with the contexts that the looks leave; of what it accepts by score the fleet judges."""
     config, fused = settings
     if config.contexts - fused.looks < LEAST:
         raise UsageError(f"contexts: fused needs at least {fused.looks + LEAST}, got {config.contexts}")
-    smaller = replace(config, contexts=config.contexts - fused.looks, tested_only=True)
+    smaller = replace(config, contexts=config.contexts - fused.looks)
     return intervention.explain(model, subject, labels, names, smaller, forbidden=forbidden)
 
 

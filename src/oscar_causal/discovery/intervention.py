@@ -21,7 +21,7 @@ import numpy as np
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.boundary import AcceptedBy, EventEvidence, RankedBy, Verdict
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
-from oscar_causal.discovery.differences import Differences, differences
+from oscar_causal.discovery.differences import Differences, differences, odds_fall
 from oscar_causal.discovery.finalists import choose_finalists, focus_rates, rank
 from oscar_causal.discovery.looks import Focus, focus_stage, plan_looks
 from oscar_causal.discovery.removal import Removed, remove_finalists
@@ -266,7 +266,7 @@ class _Judge:
         """
         if share is None or share < 0 or self.config.tested_only:
             return False
-        return odds_fall(self.reference, fall) >= FALL
+        return bool(odds_fall(self.reference, fall) >= FALL)
 
     def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
         small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta
@@ -279,19 +279,6 @@ class _Judge:
             n_kept=int(far.kept[k]),
             n_replaced=int(far.replaced[k]),
         )
-
-
-def odds_fall(probability: float, fall: float) -> float:
-    """By which share of themselves the odds of a label fall when its probability falls by `fall`; 0 = not at all.
-
-    >>> round(odds_fall(0.01, 0.003), 2), round(odds_fall(0.99, 0.01), 2), odds_fall(0.5, -0.1)
-    (0.3, 0.51, 0.0)
-    """
-    sure = min(probability, 1 - 1e-6)  # single precision cannot tell more
-    left = sure - fall
-    if fall <= 0:
-        return 0.0
-    return 1.0 if left <= 0 else 1 - left * (1 - sure) / (sure * (1 - left))
 
 
 def _turning(item: EventEvidence) -> str | None:

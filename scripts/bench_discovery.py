@@ -325,7 +325,8 @@ def main() -> None:
 
 def print_summary(result: dict[str, Any]) -> None:
     print("seconds", {k: round(v) for k, v in result["seconds"].items()}, "bayes", result["fleet"]["bayes"])
-    print("labels", {k: round(result["labels"][k]["f1"], 4) for k in ("weighted", "macro", "micro")})
+    for name, part in (("labels", result["labels"]), ("at own thresholds", result["labels"]["at_own_thresholds"])):
+        print(name, {k: round(part[k]["f1"], 4) for k in ("weighted", "macro", "micro")})
     print("presence of the rule's events:", {k: round(v, 3) for k, v in result["presence_of_rule_on_test"].items()})
     for name, part in result["methods"].items():
         print_method(name, part)

@@ -4,10 +4,11 @@
     python scripts/bench_fleet.py --fleet temporal --work W --pool 1000 --test 9000 --looks 4 --workers 14 --off-map
 
 The second line takes fleet and model that `bench_discovery.py --fleet temporal --work W` made, on a GPU, and is to be
-told the same --sequences, --preset and --seed. Cars are split: Tf_x, Tf_y and the classical methods learn from the same
-training cars; pool, validation and test are others, unseen. All settings are the defaults; validation chooses a
-threshold for one row and for the unseen route. `--off-map` takes every sequence in which the last route of a label
-fired out of the pool and the classical data (not out of Tf_y) and judges pairs in which it fired.
+told the same --sequences, --preset and --seed; without them it makes its own. Cars are split: Tf_x, Tf_y and the
+classical methods learn from the same training cars (IAMB in processes of its own, while the model trains); pool,
+validation and test are others, unseen. All settings are the defaults; validation chooses a threshold for one row and
+for the unseen route. `--off-map` takes every sequence in which the last route of a label fired out of the pool and the
+classical data (not out of Tf_y) and judges pairs in which it fired.
 
 Every sequence meets the model once: its one-shot evidence with N contexts serves all rows (`fleet_workers`), `fused`
 adds 20 contexts for close looks. Test sequences are explained block by block, figures written after each.
@@ -18,7 +19,8 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property
 from multiprocessing import get_context
@@ -29,6 +31,7 @@ import fleet_making
 import fleet_workers
 import numpy as np
 import torch
+from fleet_classical import ORDER, PRESENCE, Background, Learnt, Plan
 from fleet_figures import (
     Method,
     at_alpha,
@@ -40,21 +43,18 @@ from fleet_figures import (
     show,
     unseen_route,
 )
-from fleet_making import Run, fleet_and_model
-from fleet_truth import Lost, causes_of, last_routes, true_rules, where_present
+from fleet_making import Run, held_out_share, made_fleet, made_model
+from fleet_truth import Lost, causes_of, fired_last_routes, last_routes, true_rules, where_present
 from fleet_workers import ALONE, Judged, Task, own_of, tables
 
 from oscar_causal.data.folders import write_json
 from oscar_causal.data.rules import Rule, parse, positive_names
 from oscar_causal.data.select import Selection, select_sequences
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.data.subjects import pack_subjects, subject_hashes
+from oscar_causal.data.subjects import subject_hashes
 from oscar_causal.density.folds import load_models
 from oscar_causal.discovery.boundary import Boundary
 from oscar_causal.discovery.choosing import best_classical
-from oscar_causal.discovery.classical.features import FeatureConfig
-from oscar_causal.discovery.classical.learning import learn_boundaries
-from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect, merge
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label, fit_prior
@@ -62,7 +62,6 @@ from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.prior_files import read_prior, write_prior
 from oscar_causal.discovery.reading import count_patterns, not_counted
-from oscar_causal.graph.assembling import classical_of
 from oscar_causal.graph.calibration import choose_sequences
 from oscar_causal.graph.population import boundaries as fleet_boundaries
 from oscar_causal.graph.population_folder import candidates_by_label
@@ -108,6 +107,8 @@ class Bench:
     rules: dict[str, list[Rule]]
     truth: Sets
     workers: ProcessPoolExecutor
+    learning: dict[str, Future[Learnt]]
+    """Classical boundaries: `presence`, `order`, `off map`."""
     pooled: list[Boundary] = field(default_factory=list)
 
     @cached_property
@@ -118,7 +119,7 @@ class Bench:
     @cached_property
     def fired(self) -> frozenset[str]:
         """The sequences, training ones included, in which a last route fired."""
-        return frozenset(s for (s, label), events in self.truth.items() if events & self.lost.get(label, frozenset()))
+        return fired_last_routes(self.rules, self.truth)
 
     @property
     def fired_here(self) -> frozenset[str]:
@@ -135,14 +136,6 @@ class Bench:
         chunks = [tuple(ids[k : k + self.chunk]) for k in range(0, len(ids), self.chunk)]
         parts = list(self.workers.map(fleet_workers.explain, [Task(chunk, populations) for chunk in chunks]))
         return {name: [b for part in parts for b in part[name]] for name in (ALONE, *populations)}
-
-    def classical(self, kinds: tuple[Any, ...], without: frozenset[str]) -> tuple[list[Any], Classical]:
-        """IAMB on the training cars, sequences in `without` left out."""
-        names = self.training.sequence_ids.to_pylist()
-        data = self.training.take([k for k, name in enumerate(names) if name not in without])
-        config = BaselineConfig(features=FeatureConfig(kinds))
-        learnt = learn_boundaries(data, config, workers=self.run.args.workers)
-        return learnt, classical_of("iamb", learnt, pack_subjects(data.subject_ids))
 
     def population(self, name: str, classical: Classical, without: frozenset[str]) -> None:
         """The pool's evidence with close looks; its prior is written where `fused` finds it."""
@@ -212,25 +205,26 @@ class Found:
 def prepare(bench: Bench) -> Found:
     """Boundaries, pool and populations, on the map and off it; then validation."""
     run, args = bench.run, bench.run.args
-    presence, plain = bench.classical(("presence",), frozenset())
-    run.say("boundaries by presence")
-    order, ordered = bench.classical(("presence", "counts", "order"), frozenset())
-    run.say("boundaries with counts and order")
-    classical = best_classical([plain, ordered], [bench.training])
-    run.done("classical")
     bench.pooled += bench.explain(bench.split.pool)[ALONE]
     run.done("pool", pool_pairs=len(bench.pooled))
+    presence, order = (bench.learning[name].result() for name in ("presence", "order"))
+    if {presence.sequences, order.sequences} != {len(bench.training)}:
+        raise SystemExit(
+            f"classical methods learnt from {order.sequences} sequences, the model from {len(bench.training)}"
+        )
+    classical = best_classical([presence.classical, order.classical], [bench.training])
+    run.done("classical")
     bench.population(ON, classical, frozenset())
     run.done("population")
-    order_off_map: list[Any] = []
-    if args.off_map:
-        order_off_map, known = bench.classical(("presence", "counts", "order"), bench.fired)
-        bench.population(OFF, known, bench.fired)
+    off_map = bench.learning["off map"].result() if args.off_map else None
+    if off_map:
+        bench.population(OFF, off_map.classical, bench.fired)
         run.done("population off map", left_out=len(bench.fired))
     validation = judge(bench, bench.split.validation)
     alpha = best_alpha(validation[ON], bench.truth)
     run.done("validation", alpha_from_validation=alpha)
-    return Found(presence, order, order_off_map, classical.positives, validation, {}, alpha)
+    unknown = off_map.boundaries if off_map else []
+    return Found(presence.boundaries, order.boundaries, unknown, classical.positives, validation, {}, alpha)
 
 
 def judge(bench: Bench, ids: Sequence[str]) -> Judged:
@@ -331,9 +325,15 @@ def main() -> None:
     args = arguments()
     run = Run(args, f"fleet-{args.fleet}-{args.preset}-seed{args.seed}")
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
         scratch = Path(name)
-        fleet, model = fleet_and_model(run, Path(args.work or name))
+        folder = Path(args.work or name)
+        fleet = made_fleet(run, folder)
+        plan = Plan(str(fleet), held_out_share(args, fleet, folder / "model"), args.seed, args.workers)
+        background = stack.enter_context(Background(plan))
+        learning = {"presence": background.ask(PRESENCE), "order": background.ask(ORDER)}
+        learning |= {"off map": background.ask(ORDER, off_map=True)} if args.off_map else {}
+        model = made_model(run, folder)
         data = read_dataset(fleet)
         training, parts = split(args, data, model)
         ids = (*parts.pool, *parts.validation, *parts.test)
@@ -345,14 +345,12 @@ def main() -> None:
         truth = causes_of(data)
         run.say(len(training), "training sequences;", *map(len, (parts.pool, parts.validation, parts.test)), "others")
         job = (str(model), str(scratch), device, args.contexts)
-        with (
-            one_thread_children(),
-            ProcessPoolExecutor(
-                args.workers, get_context("spawn"), initializer=fleet_workers.load, initargs=job
-            ) as workers,
-        ):
-            bench = Bench(run, scratch, training, parts, part, true_rules(fleet), truth, workers)
-            test_all(bench, prepare(bench))
+        stack.enter_context(one_thread_children())
+        pool = ProcessPoolExecutor(args.workers, get_context("spawn"), initializer=fleet_workers.load, initargs=job)
+        bench = Bench(
+            run, scratch, training, parts, part, true_rules(fleet), truth, stack.enter_context(pool), learning
+        )
+        test_all(bench, prepare(bench))
     run.done("all", complete=True)
     show(run.result)
 

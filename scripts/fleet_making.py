@@ -109,7 +109,12 @@ def machine() -> str:
 
 def fleet_and_model(run: Run, folder: Path) -> tuple[Path, Path]:
     """`fleet` and `model` in the folder, made unless they are there: those of `bench_discovery.py --work` serve too."""
-    args, fleet, model = run.args, folder / "fleet", folder / "model"
+    return made_fleet(run, folder), made_model(run, folder)
+
+
+def made_fleet(run: Run, folder: Path) -> Path:
+    """`fleet` in the folder."""
+    args, fleet = run.args, folder / "fleet"
     if not fleet.exists():
         write_fleet(_config(args), args.seed, fleet, workers=args.workers)
     info = json.loads((fleet / "dataset.json").read_text())
@@ -117,9 +122,22 @@ def fleet_and_model(run: Run, folder: Path) -> tuple[Path, Path]:
         raise SystemExit(f"{fleet}: expected a fleet of seed {args.seed}, found one of {info['generator']['seed']}")
     bayes = {name: info.get(name) for name in ("bayes", "presence_oracle")}
     run.done("fleet", fleet=bayes)
+    return fleet
+
+
+def held_out_share(args: argparse.Namespace, fleet: Path, model: Path) -> float:
+    """The share of cars that the model was not, or will not be, trained on."""
+    if model.exists():
+        return float(json.loads((model / "training.json").read_text())["config"]["validation"])
+    return float(args.held_out or (0.03 if len(read_dataset(fleet)) > MANY else 0.2))
+
+
+def made_model(run: Run, folder: Path) -> Path:
+    """`model` in the folder, trained on the fleet beside it."""
+    args, fleet, model = run.args, folder / "fleet", folder / "model"
     if not model.exists():
         data = read_dataset(fleet)
-        share = args.held_out or (0.03 if len(data) > MANY else 0.2)
+        share = held_out_share(args, fleet, model)
         changes = {"seed": args.seed, "validation": share, **json.loads(args.settings)}
         changes |= {"steps": args.steps} if args.steps else {}
 
@@ -132,7 +150,7 @@ def fleet_and_model(run: Run, folder: Path) -> tuple[Path, Path]:
     training = json.loads((model / "training.json").read_text())
     run.done("model", labels=labels, training={key: training[key] for key in ("steps", "tokens", "seconds")})
     run.say("label F1", {key: round(labels[key]["f1"], 3) for key in ("weighted", "macro", "micro")})
-    return fleet, model
+    return model
 
 
 def _config(args: argparse.Namespace) -> FleetConfig:

@@ -40,6 +40,12 @@ def last_routes(rules: dict[str, list[Rule]]) -> Lost:
     return {label: events for label, events in lost.items() if events}
 
 
+def fired_last_routes(rules: dict[str, list[Rule]], causes: Sets) -> frozenset[str]:
+    """The sequences in which a last route fired."""
+    lost = last_routes(rules)
+    return frozenset(s for (s, label), events in causes.items() if events & lost.get(label, frozenset()))
+
+
 def where_present(causes: Mapping[str, set[str]], data: Dataset) -> Sets:
     return {
         (data.sequence_ids[k].as_py(), label): frozenset(causes.get(label, set()) & set(data.events_of(k)))

@@ -11,7 +11,7 @@ import torch
 
 from oscar_causal.data.batches import Encoded
 from oscar_causal.data.folders import finite_or_none
-from oscar_causal.data.metrics import average_precision, averages, count, label_scores, reliability
+from oscar_causal.data.metrics import Counts, average_precision, averages, count, label_scores, reliability
 from oscar_causal.data.sequences import Int64
 from oscar_causal.density.labels import Calibration, fit_calibration
 from oscar_causal.density.model import TOKENS_PER_PASS, OscarModel, length_batches
@@ -22,6 +22,9 @@ MIN_F1 = 0.5
 """A label predicted worse than this on held-out sequences is not to be trusted."""
 THRESHOLD = 0.5
 """A label is predicted where its probability is above this."""
+CUTS = np.arange(0.1, 0.91, 0.02)
+PULL = 0.02
+"""Thresholds of a label's own that are tried, and the F1 that one further from 0.5 by 1 has to gain."""
 PREFIXES = 6
 """Number of prefix lengths at which labels are scored."""
 PREFIX_SEQUENCES = 4000
@@ -99,6 +102,7 @@ def overall(probs: Float64, truth: Bool) -> dict[str, Any]:
     """Micro, macro and weighted scores, mean average precision over labels that occur, and calibration error."""
     return {
         **averages(count(probs > THRESHOLD, truth)),
+        "at_own_thresholds": averages(crossed(probs, truth)),
         "mean_average_precision": finite_or_none(_nanmean(average_precision(probs, truth))),
         "ece": reliability(probs, truth)[1],
     }
@@ -132,6 +136,29 @@ def calibrated(logits: npt.NDArray[np.float32], calibration: Calibration | None)
     return probs
 
 
+def best_thresholds(probs: Float64, truth: Bool) -> Float64:
+    """For each label the threshold with the best F1 on these sequences (S, Y); 0.5 for labels with too few positives.
+
+    Of thresholds that are nearly as good the one nearer to 0.5, so that few sequences decide little.
+
+    >>> probs = np.tile([[0.45], [0.4], [0.1], [0.1]], (20, 1))
+    >>> best_thresholds(probs, np.tile([[True], [True], [False], [False]], (20, 1))).round(2).tolist()
+    [0.38]
+    """
+    scores = [label_scores(count(probs > cut, truth))[2] - PULL * abs(cut - THRESHOLD) for cut in CUTS]
+    best: Float64 = CUTS[np.argmax(scores, axis=0)]
+    return np.where(truth.sum(0) < MIN_POSITIVES, THRESHOLD, best)
+
+
+def crossed(probs: Float64, truth: Bool) -> Counts:
+    """Hits and errors at thresholds of each label's own, those of even sequences from the odd ones and the reverse."""
+    predicted = np.zeros_like(truth)
+    for part in (0, 1):
+        thresholds = best_thresholds(probs[1 - part :: 2], truth[1 - part :: 2])
+        predicted[part::2] = probs[part::2] > thresholds
+    return count(predicted, truth)
+
+
 def trusted_labels(quality: dict[str, Any]) -> dict[str, bool]:
     """Label -> may verdicts on it be trusted? Empty when the model was never checked."""
     return {name: bool(row["trusted"]) for name, row in quality.get("per_label", {}).items()}
@@ -142,6 +169,7 @@ def _per_label(judged: Judged, names: tuple[str, ...]) -> dict[str, Any]:
     precision, recall, f1 = label_scores(count(probs > THRESHOLD, truth))
     ranked = average_precision(probs, truth)
     early = [f1_early for _, _, f1_early in _prefix_parts(judged)]
+    own = best_thresholds(probs, truth)
     result = {}
     for index, name in enumerate(names):
         positives = int(truth[:, index].sum())
@@ -152,6 +180,7 @@ def _per_label(judged: Judged, names: tuple[str, ...]) -> dict[str, Any]:
             "precision": float(precision[index]),
             "recall": float(recall[index]),
             "f1": float(f1[index]),
+            "own_threshold": float(own[index]),
             "f1_by_prefix": [float(part[index]) for part in early],
             "average_precision": finite_or_none(float(ranked[index])),
             "ece": ece,

@@ -60,7 +60,7 @@ def remove_finalists(  # noqa: PLR0913 - a stage of the estimator
 ) -> tuple[list[Removed], int]:
     """Take finalists out alone, those with a stand-in in pairs, and tell occurrences apart; contexts spent."""
     stage = _Removal(model, subject, labels, tested, reference, delta, [Removed() for _ in tested])
-    spent = stage.one(max(2, 2 * budget // 3))
+    spent = stage.one(max(2, 2 * budget // 3, min(budget, len({int(t) for part in tested for t in part.finalists}))))
     spent += stage.two((budget - spent + 1) // 2)
     spent += stage.occurrences(budget - spent)
     return stage.removed, spent

@@ -37,8 +37,11 @@ def _show(found: dict[str, Any], *, details: bool) -> None:
     labels = found["labels"]
     print_lines([f"evaluated on {found['evaluated_on']}"])
     averages = ("micro", "macro", "weighted")
-    rows = [(name, *(labels[name][key] for key in ("precision", "recall", "f1"))) for name in averages]
-    print_table(("labels", "precision", "recall", "F1"), rows)
+    own = labels["at_own_thresholds"]
+    rows = [
+        (name, *(labels[name][key] for key in ("precision", "recall", "f1")), own[name]["f1"]) for name in averages
+    ]
+    print_table(("labels", "precision", "recall", "F1", "F1 at each label's own threshold"), rows)
     print_lines([f"mean average precision {_number(labels['mean_average_precision'])}, ECE {labels['ece']:.4f}"])
     table = [
         (f"{row['from']:.1f}-{row['to']:.1f}", row["count"], row["predicted"], row["observed"])
@@ -71,9 +74,9 @@ def _show(found: dict[str, Any], *, details: bool) -> None:
 
 
 def _show_labels(per_label: dict[str, Any]) -> None:
-    figures = ("positives", "f1", "average_precision", "ece", "trusted")
+    figures = ("positives", "f1", "own_threshold", "average_precision", "ece", "trusted")
     rows = [(_line(name), *(row[key] for key in figures)) for name, row in per_label.items()]
-    print_table(("label", "positives", "F1", "AP", "ECE", "trusted"), rows, title="every label")
+    print_table(("label", "positives", "F1", "own threshold", "AP", "ECE", "trusted"), rows, title="every label")
 
 
 def _show_doubts(found: dict[str, Any]) -> None:

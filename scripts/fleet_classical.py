@@ -1,0 +1,77 @@
+"""Classical boundaries of a fleet, learnt in the background: IAMB needs cores while training and looks need a GPU."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+
+import numpy as np
+from fleet_truth import causes_of, fired_last_routes, true_rules
+
+from oscar_causal.data.sequences import Dataset, read_dataset
+from oscar_causal.data.subjects import held_out, pack_subjects
+from oscar_causal.discovery.classical.boundaries import GlobalBoundary
+from oscar_causal.discovery.classical.features import FeatureConfig, FeatureKind
+from oscar_causal.discovery.classical.learning import learn_boundaries
+from oscar_causal.discovery.classical.methods import BaselineConfig
+from oscar_causal.discovery.fleet_prior import Classical
+from oscar_causal.graph.assembling import classical_of
+
+PRESENCE: tuple[FeatureKind, ...] = ("presence",)
+ORDER: tuple[FeatureKind, ...] = ("presence", "counts", "order")
+
+
+@dataclass(frozen=True)
+class Learnt:
+    """IAMB's boundaries, the same as `fused` takes them, and how many sequences they were learnt from."""
+
+    boundaries: list[GlobalBoundary]
+    classical: Classical
+    sequences: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to learn from: the cars that the model is trained on too."""
+
+    fleet: str
+    held_out: float
+    seed: int
+    workers: int
+
+
+def training_rows(plan: Plan, data: Dataset) -> np.ndarray:
+    """The sequences that a model with this split learns from."""
+    return np.flatnonzero(~held_out(data.subject_ids, plan.held_out, seed=plan.seed))
+
+
+def learn(plan: Plan, kinds: tuple[FeatureKind, ...], off_map: bool) -> Learnt:
+    """Boundaries of the training cars; off the map without the sequences in which a last route fired."""
+    data = read_dataset(plan.fleet)
+    training = data.take(training_rows(plan, data))
+    if off_map:
+        fired = fired_last_routes(true_rules(Path(plan.fleet)), causes_of(data))
+        names = training.sequence_ids.to_pylist()
+        training = training.take([k for k, name in enumerate(names) if name not in fired])
+    config = BaselineConfig(features=FeatureConfig(kinds))
+    found = learn_boundaries(training, config, workers=plan.workers)
+    return Learnt(found, classical_of("iamb", found, pack_subjects(training.subject_ids)), len(training))
+
+
+class Background:
+    """Learns one after the other, in the order asked for; `result()` of what is returned waits."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan, self.process = plan, ProcessPoolExecutor(1, get_context("spawn"))
+
+    def ask(self, kinds: tuple[FeatureKind, ...], *, off_map: bool = False) -> Future[Learnt]:
+        """Begin, or wait in line."""
+        return self.process.submit(learn, self.plan, kinds, off_map)
+
+    def __enter__(self) -> Background:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.shutdown(wait=True, cancel_futures=True)

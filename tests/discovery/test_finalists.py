@@ -58,7 +58,9 @@ def explain(model: Any, labels: int, contexts: int) -> list[Any]:
     return next(discover(model, from_records([record]), config))
 
 
-@pytest.mark.parametrize(("labels", "contexts"), [(1, 16), (2, 16), (3, 16), (5, 32), (6, 32), (8, 64), (9, 64), (8, 256)])
+@pytest.mark.parametrize(
+    ("labels", "contexts"), [(1, 16), (2, 16), (3, 16), (5, 32), (6, 32), (8, 64), (9, 64), (8, 256)]
+)
 def test_what_ranked_is_what_the_model_was_asked(plain: Any, labels: int, contexts: int) -> None:
     """Two fifths of the contexts, of few of them half, pay for slopes at three passes a label, or a screen ranks."""
     model = Differentiable(plain, [])

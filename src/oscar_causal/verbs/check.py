@@ -38,9 +38,7 @@ def _show(found: dict[str, Any], *, details: bool) -> None:
     print_lines([f"evaluated on {found['evaluated_on']}"])
     averages = ("micro", "macro", "weighted")
     own = labels["at_own_thresholds"]
-    rows = [
-        (name, *(labels[name][key] for key in ("precision", "recall", "f1")), own[name]["f1"]) for name in averages
-    ]
+    rows = [(name, *(labels[name][key] for key in ("precision", "recall", "f1")), own[name]["f1"]) for name in averages]
     print_table(("labels", "precision", "recall", "F1", "F1 at each label's own threshold"), rows)
     print_lines([f"mean average precision {_number(labels['mean_average_precision'])}, ECE {labels['ece']:.4f}"])
     table = [

@@ -162,3 +162,16 @@ def test_largest_statistic_by_trying_every_table(table: tuple[int, int, int, int
 def test_bad_settings_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(UsageError, match="expected"):
         CiConfig(**wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("statistic", ["g2", "chi2"])
+def test_no_outcome_is_larger_than_the_largest(statistic: str) -> None:
+    """Every table of up to 14 rows against every value its corner could take."""
+    value = g2_of_cells if statistic == "g2" else chi2_of_cells
+    margins = [(n, x, y) for n in range(2, 15) for x in range(1, n) for y in range(1, n)]
+    n, x, y = np.array(margins, np.int64).T
+    found = largest_of_cells(Cells(np.arange(len(n)), n, x, y, np.zeros_like(n)), statistic, xlogx_table(14))
+    for place, (rows, with_x, with_y) in enumerate(margins):
+        corner = np.arange(max(0, with_x + with_y - rows), min(with_x, with_y) + 1)
+        same = (np.full(len(corner), margin) for margin in (place, rows, with_x, with_y))
+        assert found[place] == pytest.approx(value(Cells(*same, corner)).max(), abs=1e-9)

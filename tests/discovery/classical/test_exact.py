@@ -112,3 +112,18 @@ def test_the_two_laws_never_differ_by_more_than_the_tester_allows(
     cells = cells_of(margins, both)
     by_law = float(log_chi2_tail(g2_of_cells(cells).sum(keepdims=True), np.array([len(both)]))[0])
     assert np.log(exact_p_value(cells, "g2") + 1e-300) <= max(by_law, -600.0) + SPARE_NATS
+
+
+def test_a_sum_that_stops_at_the_ceiling_gives_the_same_verdict() -> None:
+    rng = np.random.default_rng(12)
+    above = below = stopped = 0
+    for _ in range(200):
+        margins = [(int(n), int(n * rng.uniform(0.05, 0.5)) + 1, int(n * 0.2) + 1) for n in rng.integers(8, 60, 6)]
+        cells = cells_of(margins, [int(rng.choice(span)) for span in ranges(margins)])
+        whole = exact_p_value(cells, "g2")
+        for ceiling in (1e-8, 1e-4, 0.01):
+            part = exact_p_value(cells, "g2", ceiling=ceiling)
+            assert (part > ceiling) == (whole > ceiling)
+            assert part == whole if whole <= ceiling else part <= whole * (1 + 1e-9)
+            above, below, stopped = above + (whole > ceiling), below + (whole <= ceiling), stopped + (part < whole)
+    assert min(above, below, stopped) > 50

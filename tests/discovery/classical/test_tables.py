@@ -61,6 +61,45 @@ def test_many_strata_are_taken_in_turns(monkeypatch: pytest.MonkeyPatch, table_o
     assert as_tuples(table.cells(0, [1, 2, 3, 4], np.arange(5, 12))) == whole
 
 
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10_000), n_given=st.integers(1, 5), codes=st.sampled_from([2, 8, 1 << 16]))
+def test_frequent_conditions_and_few_codes(seed: int, n_given: int, codes: int, table_of: MakeTable) -> None:
+    """Where most rows hold a condition the big stratum is another one; table after table, by differences."""
+    rng = np.random.default_rng(seed)
+    dense = (rng.random((80, 9)) < rng.choice([0.05, 0.5, 0.95], 9)).astype(np.int64)
+    table = table_of(dense)
+    order = rng.permutation(9)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("oscar_causal.discovery.classical.sparse.CODES_AT_ONCE", codes)
+        for size in (*range(n_given + 1), 0, n_given):
+            given_, rest = order[1 : 1 + size].tolist(), order[1 + size :]
+            truth = brute_cells(dense, int(order[0]), given_, rest.tolist())
+            assert as_tuples(table.cells(int(order[0]), given_, rest)) == truth
+
+
+def test_sets_of_rows_counted_one_after_the_other(table_of: MakeTable) -> None:
+    """Rows come and go a few at a time, many at a time, or all at once."""
+    rng = np.random.default_rng(11)
+    dense = (rng.random((90, 7)) < 0.4).astype(np.int64)
+    table = table_of(dense)
+    chosen = np.zeros(90, bool)
+    for share in (0.5, 0.05, 0.05, 0.9, 0.0, 0.1, 1.0, 0.02):
+        chosen = chosen ^ (rng.random(90) < share)
+        assert table._count_by_difference(chosen).tolist() == dense[chosen].sum(0).tolist()
+
+
+def test_strata_are_numbered_by_their_conditions(table_of: MakeTable) -> None:
+    """Last condition first: sums over strata keep their order, and with it their last bit."""
+    rng = np.random.default_rng(5)
+    dense = (rng.random((200, 6)) < 0.4).astype(np.int64)
+    strata = table_of(dense)._strata([1, 2, 3, 4], dense[:, 0].astype(bool))
+    _, number, size = np.unique(dense[:, [1, 2, 3, 4]] @ [1, 2, 4, 8], return_inverse=True, return_counts=True)
+    assert strata.of_row.tolist() == number.tolist()
+    assert strata.n.tolist() == size.tolist()
+    assert strata.n_y.tolist() == np.bincount(number[dense[:, 0] == 1], minlength=len(size)).tolist()
+    assert strata.touched.tolist() == np.flatnonzero(number).tolist()
+
+
 def test_more_conditions_than_bits(table_of: MakeTable) -> None:
     rng = np.random.default_rng(4)
     dense = (rng.random((300, 80)) < 0.03).astype(np.int64)

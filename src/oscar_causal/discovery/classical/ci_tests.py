@@ -15,7 +15,7 @@ A test asks whether candidate x tells anything about target y inside the strata 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -76,8 +76,11 @@ class Cells:
 
     def of(self, candidate: int) -> Cells:
         """The tables of one candidate."""
-        mine = self.owner == candidate
-        return Cells(self.owner[mine], self.n[mine], self.n_x[mine], self.n_y[mine], self.n_xy[mine])
+        return self.chosen(np.flatnonzero(self.owner == candidate))
+
+    def chosen(self, tables: Int64) -> Cells:
+        """Some of the tables, in the given order."""
+        return Cells(*(part[tables] for part in (self.owner, self.n, self.n_x, self.n_y, self.n_xy)))
 
 
 @dataclass(frozen=True)
@@ -111,14 +114,32 @@ def g2_of_cells(cells: Cells, xlogx: Float64 | None = None) -> Float64:
     >>> round(float(g2_of_cells(one)[0]), 3)  # 2 · 40 · ln 2
     55.452
     """
-    n, x, y, xy = cells.n, cells.n_x, cells.n_y, cells.n_xy
-    inside = (xy, x - xy, y - xy, n - x - y + xy, n)
-    margins = (x, n - x, y, n - y)
-    if xlogx is None:
-        total = sum(special.xlogy(part, part) for part in inside) - sum(special.xlogy(part, part) for part in margins)
-    else:
-        total = sum(xlogx[part] for part in inside) - sum(xlogx[part] for part in margins)
-    return np.asarray(np.maximum(2.0 * total, 0.0), np.float64)
+    return _g2(cells, _inside_of(cells), _margins_of(cells, xlogx), xlogx)
+
+
+def _g2(cells: Cells, inside: tuple[Int64, ...], margins: Float64, xlogx: Float64 | None) -> Float64:
+    """G² of tables with these counts inside; Σ k ln k over the margins is `margins`."""
+    total = _xlogx_sum((*inside, cells.n), xlogx)
+    total -= margins
+    total *= 2.0
+    return np.maximum(total, 0.0, out=total)
+
+
+def _inside_of(cells: Cells) -> tuple[Int64, ...]:
+    n, x, y, both = cells.n, cells.n_x, cells.n_y, cells.n_xy
+    return both, x - both, y - both, n - x - y + both
+
+
+def _margins_of(cells: Cells, xlogx: Float64 | None) -> Float64:
+    n, x, y = cells.n, cells.n_x, cells.n_y
+    return _xlogx_sum((x, n - x, y, n - y), xlogx)
+
+
+def _xlogx_sum(parts: tuple[Int64, ...], xlogx: Float64 | None) -> Float64:
+    total = np.zeros(len(parts[0]))
+    for part in parts:
+        total += special.xlogy(part, part) if xlogx is None else xlogx.take(part)
+    return total
 
 
 def chi2_of_cells(cells: Cells) -> Float64:
@@ -129,7 +150,8 @@ def chi2_of_cells(cells: Cells) -> Float64:
 
 def binary_associations(candidates: Int64, cells: Cells, statistic: Statistic, xlogx: Float64) -> Associations:
     """Sum the tables of each candidate over the strata."""
-    values = g2_of_cells(cells, xlogx) if statistic == "g2" else chi2_of_cells(cells)
+    margins = _margins_of(cells, xlogx) if statistic == "g2" else None
+    values = chi2_of_cells(cells) if margins is None else _g2(cells, _inside_of(cells), margins, xlogx)
     size = len(candidates)
     return Associations(
         candidates,
@@ -137,7 +159,7 @@ def binary_associations(candidates: Int64, cells: Cells, statistic: Statistic, x
         np.bincount(cells.owner, minlength=size),
         np.bincount(cells.owner, cells.n, size).astype(np.int64),
         cells,
-        _sums(cells.owner, largest_of_cells(cells, statistic, xlogx), size),
+        _sums(cells.owner, _largest(cells, margins, xlogx), size),
     )
 
 
@@ -164,11 +186,28 @@ def table_associations(candidates: Int64, counts: Int64, statistic: Statistic) -
 
 
 def largest_of_cells(cells: Cells, statistic: Statistic, xlogx: Float64) -> Float64:
-    """The largest value each table's statistic could have taken, given its margins."""
-    least, most = np.maximum(0, cells.n_x + cells.n_y - cells.n), np.minimum(cells.n_x, cells.n_y)
-    ends = [replace(cells, n_xy=least), replace(cells, n_xy=most)]
-    values = [g2_of_cells(end, xlogx) if statistic == "g2" else chi2_of_cells(end) for end in ends]
-    return np.maximum(values[0], values[1])
+    """The largest value each table's statistic could have taken, given its margins.
+
+    It is that of the most rows in common, or of the fewest; of the most wherever x and y each hold in at most half of
+    the rows, as nearly always (then the rest of y is spread more unevenly).
+    """
+    return _largest(cells, _margins_of(cells, xlogx) if statistic == "g2" else None, xlogx)
+
+
+def _largest(cells: Cells, margins: Float64 | None, xlogx: Float64) -> Float64:
+    """As `largest_of_cells`: of G² with these `margins`, of χ² with none."""
+    n, x, y = cells.n, cells.n_x, cells.n_y
+    fewer, more = np.minimum(x, y), np.maximum(x, y)
+    if margins is None:
+        values = chi2_of_cells(replace(cells, n_xy=fewer))
+    else:
+        values = _g2(cells, (fewer, more - fewer, n - more), margins, xlogx)
+    often = np.flatnonzero(2 * more > n)
+    if len(often):
+        some = cells.chosen(often)
+        some = replace(some, n_xy=np.maximum(0, some.n_x + some.n_y - some.n))
+        values[often] = np.maximum(values[often], chi2_of_cells(some) if margins is None else g2_of_cells(some, xlogx))
+    return values
 
 
 def attainable_family(largest: Float64, alpha: float) -> int:
@@ -189,10 +228,13 @@ def attainable_family(largest: Float64, alpha: float) -> int:
     return low
 
 
+@lru_cache(maxsize=32)
 def xlogx_table(largest: int) -> Float64:
-    """k ln k for k = 0 .. largest."""
+    """k ln k for k = 0 .. largest; one table for all who ask for the same, so it is not to be written to."""
     counts = np.arange(largest + 1, dtype=np.float64)
-    return np.asarray(special.xlogy(counts, counts), np.float64)
+    table = np.asarray(special.xlogy(counts, counts), np.float64)
+    table.setflags(write=False)
+    return table
 
 
 def log_chi2_tail(statistic: Float64, dof: Int64) -> Float64:

@@ -11,18 +11,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse import csr_array
 
-from oscar_causal.data.rules import AtLeast, Event, EventIndex, Then
+from oscar_causal.data.rules import AtLeast, Event, Then
 from oscar_causal.data.rules.tree import Atom
-from oscar_causal.data.sequences import Dataset
-from oscar_causal.discovery.classical.sparse import SparseTable, sparse_table
+from oscar_causal.data.sequences import Dataset, Ragged, ragged_offsets
+from oscar_causal.discovery.classical.occurrences import FeatureReader, Occurrences
+from oscar_causal.discovery.classical.sparse import SparseTable, narrow, table_of_columns
 from oscar_causal.errors import DataError, UsageError
 
 FeatureKind = Literal["presence", "counts", "order"]
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 
 
@@ -68,24 +71,47 @@ def presence_table(dataset: Dataset) -> SparseTable:
     if not len(labels.ids):
         raise DataError("baseline: expected labelled sequences, got none with a label")
     n_events = len(dataset.event_names)
-    rows = np.concatenate([events.rows(), labels.rows()])
-    columns = np.concatenate([events.ids.astype(np.int64), labels.ids.astype(np.int64) + n_events])
+    of_event, with_event = _by_column(events, n_events)
+    of_label, with_label = _by_column(labels, len(dataset.label_names))
+    offsets = np.concatenate([of_event, of_label[1:] + of_event[-1]])
     names = (*dataset.event_names, *dataset.label_names)
-    return sparse_table(rows, columns, (len(events), len(names)), names, n_events)
+    return table_of_columns(offsets, np.concatenate([with_event, with_label]), len(events), names, n_events)
+
+
+def _by_column(lists: Ragged, width: int) -> tuple[Int64, Int32]:
+    """Offsets and rows of the lists that hold each id: rising, each once."""
+    ones = np.ones(len(lists.ids), np.int8)
+    turned = csr_array((ones, lists.ids, narrow(lists.offsets)), shape=(len(lists), width)).tocsc()  # repeats are kept
+    new = np.ones(len(ones), bool)
+    new[1:] = turned.indices[1:] != turned.indices[:-1]
+    held = np.flatnonzero(np.diff(turned.indptr))
+    begins = turned.indptr[held]
+    new[begins] = True
+    counts = np.zeros(width, np.int64)
+    if len(held):
+        counts[held] = np.add.reduceat(new, begins, dtype=np.int64)
+    return ragged_offsets(counts), turned.indices[new].astype(np.int32, copy=False)
+
+
+def occurrences_of(dataset: Dataset) -> Occurrences:
+    """Where and when every event occurs in the labelled sequences; rows are those of `presence_table`."""
+    labelled = dataset if dataset.labelled.all() else dataset.take(np.flatnonzero(dataset.labelled))
+    events = labelled.events
+    offsets, shape = narrow(events.offsets), (len(events), len(dataset.event_names))
+    places = np.arange(len(events.ids), dtype=offsets.dtype)
+    by_event = csr_array((places, events.ids, offsets), shape=shape).tocsc()  # repeats are kept
+    rows = by_event.indices.astype(np.int32, copy=False)
+    return Occurrences(by_event.indptr, rows, by_event.data, labelled.times, dataset.event_names)
 
 
 def save_events(dataset: Dataset, folder: Path) -> None:
-    """Write the events and times of the labelled sequences as plain .npy files for `open_events`."""
-    labelled = dataset if dataset.labelled.all() else dataset.take(np.flatnonzero(dataset.labelled))
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, array in (("offsets", labelled.events.offsets), ("ids", labelled.events.ids), ("times", labelled.times)):
-        np.save(folder / f"{name}.npy", array, allow_pickle=False)
+    """Write the occurrences as plain .npy files for `open_events`."""
+    occurrences_of(dataset).save(folder)
 
 
-def open_events(folder: Path, names: Sequence[str]) -> EventIndex:
-    """The inverted index over what `save_events` wrote."""
-    load: list[Any] = [np.load(folder / f"{name}.npy", mmap_mode="r") for name in ("offsets", "ids", "times")]
-    return EventIndex(load[0], load[1], load[2], {name: index for index, name in enumerate(names)})
+def open_events(folder: Path, names: Sequence[str]) -> Occurrences:
+    """Map what `save_events` wrote; `names` are the events in the order of their ids."""
+    return Occurrences.open(folder, names)
 
 
 def features_of(events: Sequence[str], config: FeatureConfig) -> Iterable[Atom]:
@@ -100,7 +126,7 @@ def features_of(events: Sequence[str], config: FeatureConfig) -> Iterable[Atom]:
 
 
 def feature_table(
-    presence: SparseTable, columns: Sequence[int], keep: Sequence[int], index: EventIndex, config: FeatureConfig
+    presence: SparseTable, columns: Sequence[int], keep: Sequence[int], index: Occurrences, config: FeatureConfig
 ) -> tuple[SparseTable, tuple[Atom, ...]]:
     """A small table for one label: the events `columns` (strongest first), their features, then the columns `keep`.
 
@@ -108,14 +134,15 @@ def feature_table(
     """
     names = [presence.names[column] for column in columns]
     atoms: list[Atom] = [Event(name) for name in names]
-    rows = [presence.rows_of(column) for column in columns]
+    rows: list[npt.NDArray[np.integer]] = [presence.rows_of(column) for column in columns]
+    reader = FeatureReader(index, names[: config.screened])
     for atom in features_of(names, config):
-        found = np.flatnonzero(index.holds(atom))
+        found = reader.rows_of(atom)
         if len(found) >= config.least_rows:
             atoms.append(atom)
             rows.append(found)
     rows += [presence.rows_of(column) for column in keep]
-    owner = np.repeat(np.arange(len(rows)), [len(found) for found in rows])
     texts = [f"column {number}" for number in range(len(rows))]
-    table = sparse_table(np.concatenate(rows), owner, (presence.n_rows, len(rows)), texts, len(atoms))
-    return table, tuple(atoms)
+    offsets = ragged_offsets(np.array([len(part) for part in rows]))
+    flat = np.concatenate(rows, dtype=np.int32)
+    return table_of_columns(offsets, flat, presence.n_rows, texts, len(atoms)), tuple(atoms)

@@ -6,19 +6,20 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
-from oscar_causal.discovery.classical.features import open_events, presence_table, save_events
+from oscar_causal.discovery.classical.features import occurrences_of, presence_table
 from oscar_causal.discovery.classical.methods import BaselineConfig, learn_label
+from oscar_causal.discovery.classical.occurrences import Occurrences
 from oscar_causal.discovery.classical.sparse import SparseTable
 from oscar_causal.errors import UsageError
 
-_shared: dict[str, Any] = {}
-"""What a worker process has opened."""
+_opened: list[_Job] = []
+"""What this process learns from, the last one now."""
 
 
 def learn_boundaries(
@@ -61,20 +62,23 @@ def _learn(
     dataset: Dataset, config: BaselineConfig, ids: list[int], workers: int, end: float | None
 ) -> Iterator[tuple[int, GlobalBoundary]]:
     table = presence_table(dataset)
+    index = None if config.features.only_presence else occurrences_of(dataset)
     positives = table.totals[table.n_events :]
     order = sorted(ids, key=lambda label: (-int(positives[label]), label))  # frequent labels take longest
+    if workers == 1 or len(order) <= 1:
+        _opened.append(_Job(table, index, config, end))
+        try:
+            yield from ((label, _learn_one(label)) for label in order)
+        finally:
+            _opened.pop()
+        return
     with TemporaryDirectory(prefix="oscar-baseline-") as name:
         folder = Path(name)
         table.save(folder)
-        if not config.features.only_presence:
-            save_events(dataset, folder)
+        if index is not None:
+            index.save(folder)
         job = (folder, table.names, table.n_events, config, end)
-        del table
-        if workers == 1 or len(order) <= 1:
-            _open(*job)
-            yield from ((label, _learn_one(label)) for label in order)
-            _shared.clear()  # unmap the files before they are removed
-            return
+        del table, index
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(min(workers, len(order)), context, initializer=_open, initargs=job) as pool:
             try:
@@ -84,14 +88,24 @@ def _learn(
                 pool.shutdown(wait=True, cancel_futures=True)
 
 
+@dataclass(frozen=True)
+class _Job:
+    """What every label is learnt from."""
+
+    table: SparseTable
+    index: Occurrences | None
+    config: BaselineConfig
+    end: float | None
+
+
 def _open(folder: Path, names: tuple[str, ...], n_events: int, config: BaselineConfig, end: float | None) -> None:
     """Map the shared table (once per process)."""
     table = SparseTable.open(folder, names, n_events)
-    index = None if config.features.only_presence else open_events(folder, names[:n_events])
-    _shared.update(table=table, index=index, config=config, end=end)
+    index = None if config.features.only_presence else Occurrences.open(folder, names[:n_events])
+    _opened.append(_Job(table, index, config, end))
 
 
 def _learn_one(label: int) -> GlobalBoundary:
-    end = _shared["end"]
-    left = None if end is None else max(end - time.time(), 0.0)
-    return learn_label(_shared["table"], label, _shared["config"], index=_shared["index"], seconds_left=left)
+    job = _opened[-1]
+    left = None if job.end is None else max(job.end - time.time(), 0.0)
+    return learn_label(job.table, label, job.config, index=job.index, seconds_left=left)

@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
-from oscar_causal.data.rules import Event, EventIndex, format_rule
+from oscar_causal.data.rules import Event, format_rule
 from oscar_causal.data.rules.tree import Atom
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary, Member
 from oscar_causal.discovery.classical.ci_tests import CiConfig
@@ -20,6 +20,7 @@ from oscar_causal.discovery.classical.found import Found
 from oscar_causal.discovery.classical.iamb import iamb
 from oscar_causal.discovery.classical.mb_by_mb import mb_by_mb
 from oscar_causal.discovery.classical.mi_mcf import MiMcfConfig, mi_mcf
+from oscar_causal.discovery.classical.occurrences import Occurrences
 from oscar_causal.discovery.classical.pcd_by_pcd import pcd_by_pcd
 from oscar_causal.discovery.classical.sparse import SparseTable
 from oscar_causal.discovery.classical.tester import CiTester, OutOfTime
@@ -75,7 +76,7 @@ def learn_label(
     label: int,
     config: BaselineConfig,
     *,
-    index: EventIndex | None = None,
+    index: Occurrences | None = None,
     seconds_left: float | None = None,
 ) -> GlobalBoundary:
     """The boundary of one label (a label id). `index` is needed for counts and orders."""
@@ -111,7 +112,7 @@ class _View:
 
 
 def _view(
-    presence: SparseTable, label: int, config: BaselineConfig, index: EventIndex | None, deadline: float | None
+    presence: SparseTable, label: int, config: BaselineConfig, index: Occurrences | None, deadline: float | None
 ) -> _View:
     target = presence.n_events + label
     labels = tuple(range(presence.n_events, presence.n_columns))

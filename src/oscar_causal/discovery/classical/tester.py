@@ -26,6 +26,9 @@ Float64 = npt.NDArray[np.float64]
 SPARE_NATS = 12.0
 """Where the χ² law is this far below the threshold, the exact law is not asked: they never differ that much."""
 
+WELL_ABOVE = 1.001
+"""A p-value this many times the threshold is above it, whatever was rounded on the way."""
+
 
 class Table(Protocol):
     """What is tested: rows and named columns, by counts alone (`SparseTable`, `CategoricalTable`)."""
@@ -147,10 +150,11 @@ class CiTester:
             log_p[doubtful] = [self._log_p(found, int(index)) for index in ranked[doubtful]]
             yield from found.candidates[ranked[rejected(log_p, self.config, scan.family)]].tolist()
             return
+        limit = self.config.alpha / (1 if self.config.correction == "none" else max(scan.family, 1))
         for place, index in enumerate(ranked):  # one at a time: mostly only the first is asked for
             if doubtful[place]:
                 self.check_time()
-                log_p[place] = self._log_p(found, int(index))
+                log_p[place] = self._log_p(found, int(index), limit)
             if rejected(log_p[place : place + 1], self.config, scan.family)[0]:
                 yield int(found.candidates[index])
 
@@ -173,12 +177,16 @@ class CiTester:
     def _is_exact(self, found: Associations) -> bool:
         return self.config.exact and found.cells is not None
 
-    def _log_p(self, found: Associations, index: int) -> float:
-        """ln p of one candidate: by the exact law where expected counts are small, else by the χ² law."""
+    def _log_p(self, found: Associations, index: int, limit: float = np.inf) -> float:
+        """ln p of one candidate: by the exact law where expected counts are small, else by the χ² law.
+
+        A p-value well above `limit` need not be the final one, only above it.
+        """
         if found.cells is not None and self.config.exact:
             mine = found.cells.of(index)
             if needs_exact(mine):
-                return float(np.log(max(exact_p_value(mine, self.config.statistic), np.finfo(float).tiny)))
+                p_value = exact_p_value(mine, self.config.statistic, ceiling=limit * WELL_ABOVE)
+                return float(np.log(max(p_value, np.finfo(float).tiny)))
         return float(log_chi2_tail(found.statistic[[index]], found.dof[[index]])[0])
 
     def _limits(self, family: int, dof: Int64) -> Float64:

@@ -26,8 +26,6 @@ from oscar_causal.errors import UsageError
 Indices = npt.NDArray[np.int64]
 NAMED = 5
 """So many unknown names are told, no more."""
-RANKING = 4
-"""Ranking by slopes takes no more than this part (one in so many) of the contexts."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +147,7 @@ def plan_memory(
         weights=weights,
         length=seen.longest,
         contexts=config.prefix.contexts if along else config.intervention.contexts,
-        sloped=0 if along else min(widest.labels, max(1, config.intervention.contexts // RANKING // PASSES)),
+        sloped=0 if along else min(widest.labels, config.intervention.ranking_budget // PASSES),
         labels_along=widest.labels if along else 0,
     )
     sharing = 1 if device.startswith("cuda") else processes

@@ -35,10 +35,8 @@ from oscar_causal.density.fitting import train
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
-from oscar_causal.discovery.boundary import EventEvidence
-from oscar_causal.discovery.differences import odds_fall
 from oscar_causal.discovery.finalists import WORTH, rank
-from oscar_causal.discovery.intervention import FALL, InterventionConfig
+from oscar_causal.discovery.intervention import FALL, InterventionConfig, measured_fall
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import prepare, respond
@@ -70,7 +68,13 @@ def explain(task: tuple[str, int, np.ndarray]) -> list[Any]:
         for boundaries in discover(model, data, config, indices=indices):
             for item in boundaries:
                 tested = [
-                    (e.event, e.q_value, max(e.alone or -1.0, e.effect), e.share or 0.0, _fall(e, item.probability))
+                    (
+                        e.event,
+                        e.q_value,
+                        max(e.alone or -1.0, e.effect),
+                        e.share or 0.0,
+                        measured_fall(item.probability or 0.0, e.effect, e.alone, e.jointly),
+                    )
                     for e in item.evidence
                     if e.q_value is not None
                 ]
@@ -112,10 +116,12 @@ def ranked(model: Any, encoded: Any, data: Any, index: int, *, budget: int) -> l
     reference = respond(model, subject, np.zeros((1, len(subject.types)), bool), labels, "reference")[0]
     ranking = rank(model, subject, labels, reference, budget=budget, screen_contexts=budget - 1, screen_rate=0.15)
     names = np.array([model.vocabulary.name(int(t)) for t in subject.types])
-    return [
-        ((sequence_id, model.vocabulary.labels[int(y)]), ranking.spent + 1, frozenset(names[order[: round(size)]]))
-        for y, order, size in zip(labels, ranking.orders, ranking.sizes, strict=True)
-    ]
+    rows = []
+    for j, (label, order, size) in enumerate(zip(labels, ranking.orders, ranking.sizes, strict=True)):
+        towards = order if ranking.pull is None else order[ranking.pull[order, j] > 0]
+        pair = sequence_id, model.vocabulary.labels[int(label)]
+        rows.append((pair, ranking.spent + 1, frozenset(names[towards[: round(size)]])))
+    return rows
 
 
 def measure_ranking(pool: Any, budget: int, test: np.ndarray, truth: Any) -> dict[str, Any]:
@@ -156,12 +162,6 @@ def by_causes(found: Found, why: Any) -> dict[str, Any]:
         summary = summarise(match(found, part))
         result[f"{size}{'+' if size == 6 else ''}"] = {"pairs": summary["pairs"], **summary["sample"]}
     return result
-
-
-def _fall(item: EventEvidence, probability: float | None) -> float:
-    """By which share of themselves the odds of the label fall without the event, at most."""
-    fall = item.effect if item.alone is None else max(item.alone, item.jointly or 0.0)
-    return float(odds_fall(probability or 0.0, fall))
 
 
 def accept(rows: list[Any], alpha: float, delta: float, *, tested_only: bool = False) -> Found:

@@ -33,6 +33,11 @@ TORCH = torch.__version__
 TABLES = ("verdicts", "evidence", "causes")
 
 
+def stop(*_: int) -> None:
+    """Ctrl-C at the first sign of progress."""
+    raise KeyboardInterrupt
+
+
 def table_hashes(folder: Path) -> dict[tuple[str, str], str]:
     """(table, sequence id) -> hash of all rows of the sequence, every digit included."""
     found = {}
@@ -132,9 +137,6 @@ def test_a_cap_changes_pieces_is_recorded_and_moves_last_bits_only(toy: Any, who
 def test_a_resumed_run_keeps_its_piece_size(toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
 
-    def stop(*_: int) -> None:
-        raise KeyboardInterrupt
-
     with pytest.raises(KeyboardInterrupt):
         discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, memory=0.0008, on_progress=stop)
     begun = json.loads((tmp_path / "r.partial" / "run.json").read_text())["tokens_per_pass"]
@@ -148,9 +150,6 @@ def test_a_run_of_other_libraries_is_not_gone_on_with(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
-
-    def stop(*_: int) -> None:
-        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, on_progress=stop)
@@ -177,9 +176,6 @@ def test_the_plan_of_the_first_process_holds_for_those_that_join(
 ) -> None:
     """A second process with all memory free takes the small pieces that the first one has planned."""
     monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
-
-    def stop(*_: int) -> None:
-        raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, memory=0.0008, on_progress=stop)

@@ -245,4 +245,5 @@ def test_the_token_is_asked_for(browser: Any, start_service: Callable[..., Abstr
         page.fill("#token", "a token of enough letters")
         page.keyboard.press("Enter")
         page.wait_for_selector(".rows button")
+        assert page.locator("#token").count() == 0
         page.close()

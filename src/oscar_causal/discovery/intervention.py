@@ -211,7 +211,7 @@ class _Judge:
         share = None if self.share is None else float(self.share[t])
         verdict = self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high))
         by: AcceptedBy | None = "test" if verdict in ("cause", "inhibitor") else None
-        if by is None and self._speaks_for(share, effect if drop is None else max(drop, jointly or 0.0)):
+        if by is None and self._speaks_for(share, measured_fall(self.reference, effect, drop, jointly)):
             verdict, by = "cause", "score"
         return EventEvidence(
             event=self.names[t],
@@ -260,13 +260,8 @@ class _Judge:
         return "not resolvable"
 
     def _speaks_for(self, share: float | None, fall: float) -> bool:
-        """Does a measured fall of P(label) agree with the slopes that made an event a finalist, where no test tells?
-
-        Odds are what count, so labels that the model doubts have causes too, and so have those that it is sure of.
-        """
-        if share is None or share < 0 or self.config.tested_only:
-            return False
-        return bool(odds_fall(self.reference, fall) >= FALL)
+        """Does a measured fall agree with the slopes that made an event a finalist, where no test tells?"""
+        return share is not None and share > 0 and not self.config.tested_only and fall >= FALL
 
     def _screened(self, t: int, k: int, far: Differences) -> EventEvidence:
         small = -self.config.delta <= far.low[k] and far.high[k] <= self.config.delta
@@ -279,6 +274,18 @@ class _Judge:
             n_kept=int(far.kept[k]),
             n_replaced=int(far.replaced[k]),
         )
+
+
+def measured_fall(probability: float, effect: float, alone: float | None, jointly: float | None) -> float:
+    """By which share of themselves the odds of a label fall without an event.
+
+    Taken out alone or with its stand-in; over the contexts, where it was not taken out. Odds are what count, so labels
+    that the model doubts have causes too, and so have those that it is sure of.
+
+    >>> round(measured_fall(0.99, 0.2, 0.01, None), 2), measured_fall(0.5, 0.1, -0.2, None)
+    (0.51, 0.0)
+    """
+    return float(odds_fall(probability, effect if alone is None else max(alone, jointly or 0.0)))
 
 
 def _turning(item: EventEvidence) -> str | None:

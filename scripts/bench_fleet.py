@@ -34,8 +34,8 @@ import torch
 from fleet_classical import ORDER, PRESENCE, Background, Learnt, Plan
 from fleet_figures import (
     Method,
-    at_alpha,
-    best_alpha,
+    at_posterior,
+    best_posterior,
     compare,
     judged,
     parts_of,
@@ -199,7 +199,8 @@ class Found:
     positives: Mapping[str, int]
     validation: Judged
     test: Judged
-    alpha: float
+    least: float
+    """Posterior from validation."""
 
 
 def prepare(bench: Bench) -> Found:
@@ -221,10 +222,10 @@ def prepare(bench: Bench) -> Found:
         bench.population(OFF, off_map.classical, bench.fired)
         run.done("population off map", left_out=len(bench.fired))
     validation = judge(bench, bench.split.validation)
-    alpha = best_alpha(validation[ON], bench.truth)
-    run.done("validation", alpha_from_validation=alpha)
+    least = best_posterior(validation[ON], bench.truth)
+    run.done("validation", posterior_from_validation=least)
     unknown = off_map.boundaries if off_map else []
-    return Found(presence.boundaries, order.boundaries, unknown, classical.positives, validation, {}, alpha)
+    return Found(presence.boundaries, order.boundaries, unknown, classical.positives, validation, {}, least)
 
 
 def judge(bench: Bench, ids: Sequence[str]) -> Judged:
@@ -265,7 +266,7 @@ def on_the_map(bench: Bench, found: Found, ids: Sequence[str], draws: int) -> di
         "pooled interventions, where present": Method(where_present(bench.pooled_causes, tested)),
         "close look alone (response >= 0.5)": Method(_looked(fused)),
         f"fused, {more}": judged(fused, "posterior"),
-        f"fused, alpha = {found.alpha} from validation": at_alpha(fused, found.alpha),
+        f"fused, posterior >= {found.least} from validation": at_posterior(fused, found.least),
     }
     if any(item.rule is not None for b in fused for item in b.evidence):
         methods["recovered rule, evaluated here"] = Method(_by_rule(fused))

@@ -19,7 +19,7 @@ FDP = 0.1
 """World false discovery proportion at which the unseen route is looked for."""
 POSITIVES = (0, 100, 300, 1000)
 """Labels are rare or not by their positives in the training set."""
-ALPHAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+POSTERIORS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
 POSTERIOR_EDGES = (0.0, 0.05, 0.2, 0.5, 0.8, 0.95, 1.0)
 
 
@@ -56,22 +56,22 @@ def accepted(items: Iterable[Boundary]) -> dict[Pair, frozenset[str]]:
     return {(b.sequence_id, b.label): frozenset(e.event for e in b.evidence if e.verdict == "cause") for b in items}
 
 
-def at_alpha(items: Iterable[Boundary], alpha: float) -> Method:
-    """The causes at another level than that of the verdicts (`fused`: posterior false discovery rate)."""
+def at_posterior(items: Iterable[Boundary], least: float) -> Method:
+    """The causes at another posterior than that of the verdicts."""
     found = {
         (b.sequence_id, b.label): frozenset(
-            e.event for e in b.evidence if e.q_value is not None and e.q_value <= alpha and e.verdict != "inhibitor"
+            e.event for e in b.evidence if (e.posterior or 0.0) >= least and e.verdict != "inhibitor"
         )
         for b in items
     }
     return Method(found)
 
 
-def best_alpha(items: Sequence[Boundary], truth: Sets) -> float:
-    """The level with the best F1 on these (validation) pairs; the strictest of equals, and of none."""
+def best_posterior(items: Sequence[Boundary], truth: Sets) -> float:
+    """The posterior with the best F1 on these (validation) pairs; the highest of equals, and of none."""
     pairs = [(b.sequence_id, b.label) for b in items if (b.sequence_id, b.label) in truth]
-    scores = {a: summarise(match(at_alpha(items, a).on(pairs), truth))["sample"]["f1_of_means"] for a in ALPHAS}
-    return max(ALPHAS, key=lambda alpha: (scores[alpha], -alpha))
+    scores = {p: summarise(match(at_posterior(items, p).on(pairs), truth))["sample"]["f1_of_means"] for p in POSTERIORS}
+    return max(POSTERIORS, key=lambda least: (scores[least], least))
 
 
 def parts_of(pairs: Sequence[Pair], truth: Sets, oracle: Sets, positives: Mapping[str, int]) -> dict[str, list[Pair]]:

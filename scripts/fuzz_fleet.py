@@ -119,7 +119,7 @@ def _read_prior(folder: Path) -> None:
         read = prior.read(label, index, 0)
         (
             float(prior.prior_here(label, "A", 0, read)),
-            prior.candidates(label, ["A", "B"], 1),
+            prior.candidates(label, ["A", "B"], 1, None),
             prior.sequences(label, "A"),
         )
         prior.ratios(label, ["A"], [0], 0), prior.classical_saw("owner 1"), prior.rule_saw(label, "owner 1")

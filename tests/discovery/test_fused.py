@@ -76,6 +76,19 @@ def test_a_usual_cause_that_shows_itself_is_accepted_with_every_source(workshop:
     assert found.response == pytest.approx(0.93 / 0.95, abs=0.01)
 
 
+def test_a_cause_is_probably_one_and_the_fleet_expects_few_errors_among_its_like(workshop: Any) -> None:
+    certain, doubtful = (np.full((FOLDS, 101), share) for share in (0.0, 0.06))
+    prior = fleet(("e0", 4, 1))
+    found = explain(workshop, lambda present: present[:, 0], replace(prior, errors=certain))
+    assert found["e0"].q_value == 0.0
+    assert {event for event, item in found.items() if item.verdict == "cause"} == {
+        event for event, item in found.items() if (item.posterior or 0.0) >= 0.5
+    }
+    found = explain(workshop, lambda present: present[:, 0], replace(prior, errors=doubtful))
+    assert found["e0"].posterior > 0.9
+    assert found["e0"].verdict == "not resolvable"  # alpha is .05
+
+
 def test_usually_a_cause_is_not_a_cause_here(workshop: Any) -> None:
     prior = fleet(("e0", 4, 3), ("e5", 4, 3), ("e5", 0, 2))
     found = explain(workshop, lambda present: present[:, 0], prior)
@@ -121,7 +134,7 @@ def test_classical_boundaries_raise_the_prior_and_are_flagged_where_they_saw_the
     known = Classical("iamb", {"fault": ("e3",)}, {"fault": 500}, packed)
     prior = fit_prior(empty_evidence(), known)
     assert prior.rate("fault", "e3", 0) > 5 * prior.rate("fault", "e4", 0)
-    assert prior.candidates("fault", ["e4", "e3"], 0) == ["e3"]
+    assert prior.candidates("fault", ["e4", "e3"], 0, None) == ["e3"]
     assert (prior.is_member("fault", "e3"), prior.is_member("fault", "e4"), prior.is_member("other", "e3")) == (
         True,
         False,
@@ -233,7 +246,8 @@ def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
             assert again.rate("fault", event, fold) == prior.rate("fault", event, fold)
             assert again.rate("other", event, fold) == prior.rate("other", event, fold)
     assert (again.log_ratios == prior.log_ratios).all()
-    assert again.log_ratios.shape == (FOLDS, 2, CELLS)
+    assert again.log_ratios.shape == (FOLDS, 3, CELLS)
+    assert (again.errors == prior.errors).all()
     assert again.readings is None
     first = prior_digest(tmp_path)
     (tmp_path / "prior.json").write_text((tmp_path / "prior.json").read_text() + " ")

@@ -64,6 +64,22 @@ def test_an_and_needs_both_and_a_bystander_none() -> None:
     assert here.acted.get("C", 0.0) < 0.2
 
 
+def test_stand_ins_do_not_hide_each_other() -> None:
+    """Any two of three suffice: with all three there none is missed, yet each acted; a bystander still did not."""
+    data = fleet(4000, lambda at: sum(e in at for e in "ABC") >= 2)
+    here = read(data, Features(("A", "B", "C", "D")), "ABCD")
+    assert min(here.acted[e] for e in "ABC") > 0.9
+    assert here.acted.get("D", 0.0) < 0.3
+
+
+def test_stand_ins_of_two_routes_are_taken_out_one_after_the_other() -> None:
+    data = fleet(4000, lambda at: {"A", "B"} <= set(at) or {"C", "D"} <= set(at))
+    here = read(data, Features(tuple("ABCD")), "ABCD")
+    assert min(here.acted.values()) > 0.9
+    assert set(here.acted) == set("ABCD")
+    assert set(read(data, Features(tuple("ABCD")), "ABC").acted) == {"A", "B"}
+
+
 def test_a_blocker_in_the_boundary_explains_why_it_did_not_come() -> None:
     data = fleet(3000, lambda at: "A" in at and "D" not in at)
     features = Features(("A",), ("D",))

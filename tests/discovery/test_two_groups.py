@@ -21,17 +21,18 @@ from oscar_causal.discovery.cells import (
     ranges,
     response_bins,
 )
+from oscar_causal.discovery.fleet_prior import MEMBER, NO_MEMBER
 from oscar_causal.discovery.two_groups import (
     CLASSES,
     PairCells,
     Said,
     came_from_outside,
     e_values,
+    expected_errors,
     fit,
     log_odds,
     null_responses,
     posterior,
-    posterior_q_values,
 )
 
 NULL = np.array([0.93, 0.04, 0.02, 0.005, 0.005])
@@ -121,7 +122,7 @@ def test_a_half_learnt_model_is_found_out_by_what_observed_labels_say() -> None:
     loud = np.array([0.3, 0.1, 0.15, 0.15, 0.3])
     response = np.where(truth, rng.choice(RESPONSES, len(pair), p=CAUSE), rng.choice(RESPONSES, len(pair), p=loud))
     first = FIRST[LOOKED] + 2 * RESPONSES
-    said = Said(np.where(truth, 0.94, 0.0), np.full(len(pair), 0.011), np.full(40, 0), np.ones(40, bool))
+    said = Said(np.where(truth, 0.94, 0.0), np.full(len(pair), 0.011), np.full(40, 0), np.full(40, MEMBER))
     controls = np.zeros(CELLS)
     controls[first] = 1000.0
     cells = PairCells(pair, first + response, np.ones(len(pair)), np.full(40, 4), controls, said)
@@ -137,15 +138,15 @@ def test_a_half_learnt_model_is_found_out_by_what_observed_labels_say() -> None:
 @pytest.mark.parametrize("response", range(RESPONSES))
 def test_rates_from_outside_are_rates(response: int) -> None:
     """Hardly any label comes from outside (1 %), yet an event answers each time: it is a cause there, and no more."""
-    said = Said(np.zeros(60), np.full(60, 0.011), np.zeros(3, np.int64), np.zeros(3, bool))
+    said = Said(np.zeros(60), np.full(60, 0.011), np.zeros(3, np.int64), np.zeros(3, np.int64))
     cell = np.full(60, FIRST[LOOKED] + 2 * RESPONSES + response)
     found = fit(PairCells(np.repeat([0, 1], [50, 10]), cell, np.ones(60), np.zeros(3, np.int64), np.zeros(CELLS), said))
     assert ((found.outside > 0) & (found.outside <= 1)).all()
-    assert found.outside[2] == found.outside_means[0] == pytest.approx(0.05)  # never met: nothing is learnt of it
+    assert found.outside[2] == found.outside_means[0] == pytest.approx(0.1)  # never met: nothing is learnt of it
     if response == RESPONSES - 1:
         assert found.outside[0] > found.outside[1] > 0.2
     if response == 0:
-        assert found.outside[0] < 0.05
+        assert found.outside[0] < 0.1
 
 
 def test_the_chance_of_outside_is_that_of_bayes_rule() -> None:
@@ -181,13 +182,45 @@ def test_controls_set_the_null() -> None:
     assert quiet.sum(1) == pytest.approx(np.ones(RANGES))
 
 
-def test_posterior_q_values_are_running_means() -> None:
-    probs = np.random.default_rng(2).random(30)
-    q = posterior_q_values(probs)
-    for k in range(30):
-        better = probs >= probs[k]
-        assert q[k] == pytest.approx((1 - probs[better]).mean())
-    assert len(posterior_q_values(np.empty(0))) == 0
+def test_bystanders_that_answer_are_no_news_and_do_not_convict_themselves() -> None:
+    """Members act as observed labels say; every tenth bystander answers as loudly as a cause."""
+    rng = np.random.default_rng(6)
+    member = np.repeat([True, False], [20, 200])
+    pair = np.repeat(np.arange(220), 20)
+    loud = np.where(member[pair], True, rng.random(len(pair)) < 0.1)
+    first = FIRST[LOOKED] + 2 * RESPONSES
+    said = Said(
+        np.where(member[pair], 0.998, 0.0),
+        np.full(len(pair), 0.011),
+        np.full(220, 8),
+        np.where(member, MEMBER, NO_MEMBER),
+    )
+    cells = PairCells(pair, first + 4 * loud, np.ones(len(pair)), np.full(220, 8), np.zeros(CELLS), said)
+    found = fit(cells)
+    assert found.log_ratios[NO_MEMBER, first + 4] == pytest.approx(np.log(1 / 0.1), abs=0.4)
+    assert found.log_ratios[0, first + 4] > 4  # where nobody read, by controls
+    assert found.outside[~member].max() < 0.1
+
+
+def test_where_all_three_ask_one_model_the_p_value_counts_half() -> None:
+    one = np.zeros(1, np.int64)
+    said = Said(np.zeros(1), np.ones(1), one, np.array([NO_MEMBER]))
+    found = fit(PairCells(one, np.array([FIRST[LOOKED]]), np.ones(1), one, np.zeros(CELLS), said)).log_ratios
+    for group, share in ((0, 1.0), (MEMBER, 0.5), (NO_MEMBER, 0.5)):
+        both = found[group, FIRST[2] :].reshape(RANGES, P_VALUES, RESPONSES)
+        assert found[group, 2 * P_VALUES : 3 * P_VALUES] == pytest.approx(np.log(e_values()))
+        assert np.diff(both[2, :, 1]) == pytest.approx(share * np.diff(np.log(e_values())))
+
+
+def test_expected_errors_are_means_over_all_that_are_as_probable() -> None:
+    rng = np.random.default_rng(2)
+    probs, counts = rng.random(300), rng.integers(1, 5, 300).astype(float)
+    found = expected_errors(probs, counts)
+    for k in (0, 17, 50, 93):
+        better = probs >= k / 100
+        assert found[k] == pytest.approx(np.average(1 - probs[better], weights=counts[better]))
+    assert (np.diff(found[:90]) <= 1e-12).all()
+    assert expected_errors(np.zeros(0), np.zeros(0)) == pytest.approx(1 - np.arange(101) / 100)
 
 
 def test_there_is_a_first_guess_for_every_class() -> None:

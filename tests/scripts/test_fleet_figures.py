@@ -105,12 +105,12 @@ def test_a_wrong_rule_stated_with_confidence_counts_double(script: Callable[[str
     assert bench_rules.confidence([])["net"] is None
 
 
-def test_another_alpha_is_chosen_on_validation_pairs(figures: Any) -> None:
-    def item(name: str, q_values: dict[str, float]) -> Boundary:
-        events = tuple(EventEvidence(e, (0,), "not resolvable", 0.1, q_value=q) for e, q in q_values.items())
+def test_another_posterior_is_chosen_on_validation_pairs(figures: Any) -> None:
+    def item(name: str, posteriors: dict[str, float]) -> Boundary:
+        events = tuple(EventEvidence(e, (0,), "not resolvable", 0.1, posterior=p) for e, p in posteriors.items())
         return Boundary(name, "y", True, 0.9, events)
 
-    items = [item(f"s{k}", {"A": 0.03, "B": 0.09, "D": 0.25} if k % 2 else {"C": 0.001, "D": 0.15}) for k in range(40)]
-    assert figures.at_alpha(items, 0.05).found["s1", "y"] == {"A"}
-    assert figures.best_alpha(items, TRUTH) == 0.1  # B comes in, D does not
-    assert figures.best_alpha([], TRUTH) == min(figures.ALPHAS)
+    items = [item(f"s{k}", {"A": 0.97, "B": 0.75, "D": 0.45} if k % 2 else {"C": 1.0, "D": 0.55}) for k in range(40)]
+    assert figures.at_posterior(items, 0.9).found["s1", "y"] == {"A"}
+    assert figures.best_posterior(items, TRUTH) == 0.7  # B comes in, D does not
+    assert figures.best_posterior([], TRUTH) == max(figures.POSTERIORS)

@@ -61,6 +61,16 @@ class Classical:
         return 1 if event in self.members[label] else 2
 
 
+NOT_READ, MEMBER, NO_MEMBER = range(3)
+"""Indices into `two_groups.GROUPS`."""
+
+
+def _group(readings: Readings | None, label: str, event: str) -> int:
+    if readings is None or label not in readings.counts:
+        return NOT_READ
+    return MEMBER if readings.suspects(label, event) else NO_MEMBER
+
+
 def class_number(word: Any, pooled: Any, rare: Any) -> Any:
     """Index into `two_groups.CLASSES`, of one pair or of arrays of them."""
     return 4 * word + 2 * pooled + rare
@@ -77,11 +87,13 @@ class FleetPrior:
     outside: Float64
     """(pairs, FOLDS) rates where the label came from outside the boundary that is read."""
     log_ratios: Float64
-    """(FOLDS, 2, CELLS): of events nobody suspects, of members of a boundary that was read."""
+    """(FOLDS, GROUPS, CELLS)."""
     class_means: Float64
     """(FOLDS, 2, classes) of the rates, of the rates from outside."""
     rare: frozenset[str]
     """Labels met in few sequences."""
+    errors: Float64
+    """(FOLDS, 101): expected share of non-causes among the fleet's events with a posterior of at least k %."""
     classical: Classical | None = None
     readings: Readings | None = None
     rules: Mapping[str, Rule] | None = None
@@ -121,8 +133,12 @@ class FleetPrior:
 
     def ratios(self, label: str, events: list[str], cells: list[int], fold: int) -> Float64:
         """Log likelihood ratios of what was measured of these events (cells without words)."""
-        suspected = [int(self.readings is not None and self.readings.suspects(label, event)) for event in events]
-        found: Float64 = self.log_ratios[fold][suspected, cells]
+        found: Float64 = self.log_ratios[fold][[_group(self.readings, label, event) for event in events], cells]
+        return found
+
+    def q_values(self, posteriors: Float64, fold: int) -> Float64:
+        """Expected share of non-causes among the fleet's events that are at least as probable."""
+        found: Float64 = self.errors[fold][np.floor(100 * posteriors + 1e-9).astype(np.int64)]
         return found
 
     def _class_mean(self, kind: int, label: str, event: str, fold: int) -> float:
@@ -136,11 +152,11 @@ class FleetPrior:
         row = self._rows.get(label, {}).get(event)
         return 0 if row is None else int(self.pairs["sequences"][row].as_py())
 
-    def candidates(self, label: str, present: list[str], fold: int) -> list[str]:
-        """The present events that are likely causes of the label or in its classical boundary, likeliest first."""
-        rates = {event: self.rate(label, event, fold) for event in present}
-        chosen = [event for event in present if rates[event] >= LIKELY or self.is_member(label, event)]
-        return sorted(chosen, key=lambda event: (-rates[event], event))
+    def candidates(self, label: str, present: list[str], fold: int, read: Read | None) -> list[str]:
+        """The present events that are likely causes of the label or in its classical boundary, likeliest here first."""
+        chosen = [e for e in present if self.rate(label, e, fold) >= LIKELY or self.is_member(label, e)]
+        here = {event: self.prior_here(label, event, fold, read) for event in chosen}
+        return sorted(chosen, key=lambda event: (-here[event], event))
 
     def is_member(self, label: str, event: str) -> bool | None:
         """Is the event in the classical boundary? None = no such boundary."""
@@ -193,7 +209,7 @@ def fit_prior(
     of_sum = np.array([place[key] for key in zip(sums.labels, sums.events, strict=True)], np.int64)
     words = np.array([0 if classical is None else classical.word_on(*key) for key in place], np.int64)
     was_read = np.array([readings is not None and label in readings.counts for label, _ in place], bool)
-    suspected = np.array([readings is not None and readings.suspects(*key) for key in place], bool)
+    groups = np.array([_group(readings, *key) for key in place], np.int64)
     scarce = np.array([label in rare for label, _ in place], bool)
     fold, cell, count = _columns(looks)
     control_fold, control_cell, control_count = _columns(controls)
@@ -206,9 +222,9 @@ def fit_prior(
         classes: Int64 = class_number(words, pooled, scarce)
         said = None
         if readings is not None:
-            beyond = pooled & ~suspected  # what a member does on average, the boundary explains
+            beyond = pooled & (groups != MEMBER)  # what a member does on average, the boundary explains
             outer: Int64 = class_number(np.where(was_read, 0, words), beyond, scarce)
-            said = _said(cell[kept] // CELLS, outer, suspected)
+            said = _said(cell[kept] // CELLS, outer, groups)
         found.append(fit(PairCells(of_look[kept], cell[kept] % CELLS, count[kept], classes, null, said)))
     return FleetPrior(
         pairs,
@@ -217,17 +233,18 @@ def fit_prior(
         np.stack([part.log_ratios for part in found]),
         np.stack([np.stack([part.class_means, part.outside_means]) for part in found]),
         rare,
+        np.stack([part.errors for part in found]),
         classical,
         readings,
         rules,
     )
 
 
-def _said(word: Int64, outer: Int64, suspected: npt.NDArray[np.bool_]) -> Said:
+def _said(word: Int64, outer: Int64, groups: Int64) -> Said:
     """The words of the rows as numbers; rows without a word were not read."""
     values = np.array([(0.0, 1.0), *(word_values(k) for k in range(1, int(word.max(initial=0)) + 1))])
     acted, outside = values[word].T
-    return Said(acted, outside, outer, suspected)
+    return Said(acted, outside, outer, groups)
 
 
 def pooled_causes(sums: PairSums) -> npt.NDArray[np.bool_]:

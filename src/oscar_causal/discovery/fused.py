@@ -5,8 +5,9 @@
 The prior comes from `fleet_prior`: what observed labels say in this very sequence (`reading`), and the rate of the pair
 in the rest of the fleet, this subject's fold left out. The ratio is from tables fitted to the fleet (`two_groups`).
 Where replacing a usual cause changes nothing, or its order does not hold here, "usually a cause" does not become "a
-cause here"; where the label came from outside the boundary, own evidence decides. Verdicts control the posterior false
-discovery rate. Inhibitors are those of `intervention`; the prior speaks of causes only.
+cause here"; where the label came from outside the boundary, own evidence decides. A cause is what is more probably one
+than not, as long as the share of non-causes that the fleet expects among events at least as probable (the q-value)
+stays within alpha. Inhibitors are those of `intervention`; the prior speaks of causes only.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from oscar_causal.discovery.fleet_prior import FleetPrior, subject_fold
 from oscar_causal.discovery.intervention import InterventionConfig, LabelEvidence, shuffled_reference
 from oscar_causal.discovery.reading import Read
 from oscar_causal.discovery.subject import Subject
-from oscar_causal.discovery.two_groups import log_odds, posterior, posterior_q_values
+from oscar_causal.discovery.two_groups import log_odds, posterior
 from oscar_causal.errors import UsageError
 
 CLASSICAL_FLAG = "classical boundary learnt with this subject"
@@ -35,6 +36,8 @@ CANDIDATE_SHARE = 0.7
 """Share of the looks that take candidates out alone; the rest is for pairs."""
 LEAST = 16
 """Contexts that `intervention` needs."""
+EVEN = 0.5
+"""A cause is at least as probably one as not."""
 
 
 @dataclass(frozen=True)
@@ -205,15 +208,15 @@ def explain(
     """
     prior, subject_id = fleet
     fold, label_names = subject_fold(subject_id), [model.vocabulary.labels[int(label)] for label in labels]
-    present = [name for t, name in enumerate(names) if subject.testable[t]]
-    likely = [prior.candidates(label, present, fold) for label in label_names]
+    present, index = [name for t, name in enumerate(names) if subject.testable[t]], event_index(subject, names)
+    reads = [prior.read(label, index, fold) for label in label_names]
+    likely = [prior.candidates(label, present, fold, read) for label, read in zip(label_names, reads, strict=True)]
     own = own or one_shot(model, subject, labels, names, settings, forbidden=forbidden)
     measured = measure(model, subject, labels, names, likely, own, looks=settings[1].looks)
     flags = (CLASSICAL_FLAG,) if prior.classical_saw(subject_id) else ()
-    found, index = [], event_index(subject, names)
-    for j, label in enumerate(label_names):
-        cells = measured_cells(measured, j, names)
-        judge = _Judge(prior, label, fold, prior.read(label, index, fold), cells, settings[0].alpha)
+    found = []
+    for j, (label, read) in enumerate(zip(label_names, reads, strict=True)):
+        judge = _Judge(prior, label, fold, read, measured_cells(measured, j, names), settings[0].alpha)
         evidence = judge.fuse(measured, j, names, rule_causes(prior, label, index))
         item = measured.labels[j]
         of_rule = (RULE_FLAG,) if prior.rule_saw(label, subject_id) else ()
@@ -265,10 +268,9 @@ class _Judge:
     ) -> tuple[EventEvidence, ...]:
         """Fused evidence for every type of the sequence that may be replaced."""
         events = list(self.cells)
-        priors = np.array([self._prior(event) for event in events])
         ratios = self.prior.ratios(self.label, events, list(self.cells.values()), self.fold)
-        posteriors = posterior(log_odds(priors), ratios)
-        q_values = posterior_q_values(posteriors)
+        posteriors = posterior(log_odds(np.array([self._prior(event) for event in events])), ratios)
+        q_values = self.prior.q_values(posteriors, self.fold)
         place = {names[int(t)]: k for k, t in enumerate(measured.look.candidates)}
         fused = []
         for item in measured.labels[j].evidence:
@@ -280,7 +282,7 @@ class _Judge:
             fused.append(
                 replace(
                     self._sources(item, by_rule),
-                    verdict=self._verdict(item, float(q_values[k])),
+                    verdict=self._verdict(item, float(posteriors[k]), float(q_values[k])),
                     q_value=float(q_values[k]),
                     accepted_by=None,
                     posterior=float(posteriors[k]),
@@ -303,9 +305,9 @@ class _Judge:
     def _prior(self, event: str) -> float:
         return self.prior.prior_here(self.label, event, self.fold, self.read)
 
-    def _verdict(self, item: EventEvidence, q: float) -> Verdict:
+    def _verdict(self, item: EventEvidence, chance: float, q: float) -> Verdict:
         if item.verdict == "inhibitor":
             return "inhibitor"
-        if q <= self.alpha:
+        if chance >= EVEN and q <= self.alpha:
             return "cause"
         return "not resolvable" if item.verdict == "cause" else item.verdict

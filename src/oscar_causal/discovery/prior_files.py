@@ -20,11 +20,12 @@ from oscar_causal.discovery.cells import CELLS
 from oscar_causal.discovery.evidence import FOLDS
 from oscar_causal.discovery.fleet_prior import Classical, FleetPrior
 from oscar_causal.discovery.reading import Features, Readings
-from oscar_causal.discovery.two_groups import CLASSES
+from oscar_causal.discovery.two_groups import CLASSES, GROUPS
 from oscar_causal.errors import FolderError, UsageError
 
-FORMAT_VERSION = 2
-"""1: no readings; the classical boundary's word in a sequence was a part of the tables and is no longer used."""
+FORMAT_VERSION = 3
+"""1: no readings; the classical boundary's word in a sequence was a part of the tables and is no longer used. 2: no
+table of its own for bystanders of a boundary that was read, no expected errors."""
 FILES = ("prior.json", "prior.parquet", "readings.json", "rules.json")
 NEEDED = ("prior.json", "prior.parquet")
 PAIRS = pa.schema([("label", pa.string()), ("event", pa.string()), ("sequences", pa.int64())])
@@ -48,6 +49,7 @@ def write_prior(folder: Path, prior: FleetPrior) -> None:
             "log_ratios": prior.log_ratios.tolist(),
             "class_means": prior.class_means.tolist(),
             "rare": sorted(prior.rare),
+            "errors": prior.errors.tolist(),
             "rule_subjects": prior.rule_subjects,
             "never_without": {label: dict(part) for label, part in prior.never_without.items()},
             "classical": None if prior.classical is None else _classical_json(prior.classical),
@@ -116,7 +118,7 @@ def read_prior(population: Path | str) -> FleetPrior:
         pairs = _without_nulls(table.select(PAIRS.names).cast(PAIRS))
         rates = _rates(table, "rates")
         outside = _rates(table, "outside") if "outside" in table.column_names else rates
-        ratios, means = _tables(info)
+        ratios, means, errors = _tables(info)
         classical, rare = _classical(info["classical"]), frozenset(info["rare"])
         readings = _readings(folder / "readings.json")
         never = {label: {e: tuple(o) for e, o in part.items()} for label, part in info.get("never_without", {}).items()}
@@ -126,7 +128,7 @@ def read_prior(population: Path | str) -> FleetPrior:
     rules = folder / "rules.json"
     published = read_rules(rules) if rules.exists() else {}
     known = {label: item.rule for label, item in published.items()}
-    return FleetPrior(pairs, rates, outside, ratios, means, rare, classical, readings, known, subjects, never)
+    return FleetPrior(pairs, rates, outside, ratios, means, rare, errors, classical, readings, known, subjects, never)
 
 
 def _rates(table: pa.Table, name: str) -> Any:
@@ -148,13 +150,18 @@ def _packed(subjects: str | None) -> str | None:
     return subjects
 
 
-def _tables(info: Mapping[str, Any]) -> tuple[Any, Any]:
+def _tables(info: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     ratios, means = np.array(info["log_ratios"], float), np.array(info["class_means"], float)
-    if info["format_version"] == 1:
+    version = info["format_version"]
+    if version == 1:
         ratios, means = np.stack([ratios[:, :CELLS]] * 2, axis=1), np.stack([means] * 2, axis=1)
-    if ratios.shape != (FOLDS, 2, CELLS) or means.shape != (FOLDS, 2, len(CLASSES)):
+    if version < 3:
+        ratios = ratios[:, [0, 1, 0]]
+    errors = np.array(info["errors"], float) if version >= 3 else np.stack([1 - np.arange(101) / 100] * FOLDS)
+    shapes = ((FOLDS, len(GROUPS), CELLS), (FOLDS, 2, len(CLASSES)), (FOLDS, 101))
+    if (ratios.shape, means.shape, errors.shape) != shapes or not ((errors >= 0) & (errors <= 1)).all():
         raise ValueError("sizes")
-    return ratios, means
+    return ratios, means, errors
 
 
 def _classical(info: Mapping[str, Any] | None) -> Classical | None:

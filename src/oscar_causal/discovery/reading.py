@@ -8,8 +8,11 @@ With P1 = P(label | pattern) and P0 = the same without the event
     acted = (P1 - P0) / (1 - P0) / P1
 
 is the chance that the event acted, given that the label came, if causes act independently of each other (Cheng's causal
-power, 1997, over P1). Where P0 nears 1 the rest suffices and the ratio is all noise; `DOUBT` shrinks it there. Where a
-stand-in hides an event, both are taken out. `outside` is the share of labels that would have come with none of the
+power, 1997, over P1). Where P0 nears 1 the rest suffices and the ratio is all noise; `DOUBT` shrinks it there.
+
+Stand-ins hide an event: of four events of which any two suffice, none is missed. So an event that seems quiet is asked
+for again with other quiet ones taken out first, one after the other as long as the label stays likely, each time the
+one without which the event shows most. `outside` is the share of labels that would have come with none of the
 features: near 0 the boundary explains this label, near 1 something else brought it.
 """
 
@@ -29,6 +32,7 @@ import pyarrow.compute as pc
 from oscar_causal.data.rules import EventIndex, Rule, event_names, format_rule, parse
 from oscar_causal.data.rules.tree import Atom, atoms
 from oscar_causal.data.sequences import Dataset
+from oscar_causal.discovery.additive import additive_chances
 from oscar_causal.discovery.evidence import FOLDS, GROUPS, FleetEvidence, pattern_evidence, subject_groups
 from oscar_causal.errors import DataError
 
@@ -36,12 +40,16 @@ Float64 = npt.NDArray[np.float64]
 DOUBT = 0.2
 """Added to 1 - P0: label noise, and redundancy nobody recorded."""
 IMAGINED = 2.0
-"""A pattern starts with so many imagined sequences, half of them (or half of P1) with the label."""
+"""A pattern starts with so many imagined sequences, half of them with the label; without an event `WITHOUT` * P1."""
+WITHOUT = 0.3
+"""How likely a label is guessed to stay without an event of its boundary, as a share, where nobody has seen it."""
+STAYS = 0.5
+"""Stand-ins may be taken out as long as the label stays at least so likely, as a share of P1."""
 UNSEEN = 0.01
 """In so many sequences a label may come by a way that nobody has seen yet: a pattern with which it hardly ever came
 explains nothing, however much rarer it is without."""
-QUIET = 0.5
-"""An event that acted with less than this chance may have a stand-in."""
+QUIET, PLAIN = 0.5, 0.9
+"""An event that acted with less than the first chance may have stand-ins; with the second it is not asked for again."""
 LEAST_CHANCE = 1e-6
 SURE = 0.999
 """No count makes a cause certain: the assumptions may fail."""
@@ -139,33 +147,70 @@ class Readings:
 
     def of_pattern(self, label: str, pattern: int, fold: int) -> Read:
         """The same for a pattern."""
+        known = self._read.get((label, pattern, fold))
+        if known is None:
+            known = self._read[label, pattern, fold] = self._of_pattern(label, pattern, fold)
+        return known
+
+    @cached_property
+    def _read(self) -> dict[tuple[str, int, int], Read]:
+        return {}
+
+    def _of_pattern(self, label: str, pattern: int, fold: int) -> Read:
         features, whole = self.features[label], self._probability(label, pattern, fold, 0.5)
-
-        def left(*events: str) -> float:
-            other = features.without(pattern, *events)
-            return whole if other == pattern else _or_unseen(self._probability(label, other, fold, whole / 2))
-
         holding = sorted({name for k, names in enumerate(features.names) if pattern >> k & 1 for name in names})
-        alone = {event: acted(whole, left(event)) for event in holding}
-        found, quiet = dict(alone), [event for event in holding if alone[event] < QUIET]
-        for event in quiet:
-            for other in quiet:
-                if event != other:
-                    rest = left(other)
-                    hidden = acted(rest, left(event, other)) * min(rest / whole, 1.0)
-                    found[event] = max(found[event], hidden)
+        alone = {event: self._acted(label, (pattern, whole), event, fold) for event in holding}
+        quiet = [event for event in holding if alone[event] < QUIET]
+        found = {
+            event: max(chance, self._hidden(label, (pattern, whole), event, quiet, fold)) if event in quiet else chance
+            for event, chance in alone.items()
+        }
         return Read({event: chance for event, chance in found.items() if chance > 0}, self._leak(label, pattern, fold))
 
+    def _acted(self, label: str, having: tuple[int, float], event: str, fold: int) -> float:
+        """Did the event act? `having`: a pattern and P(label) with it."""
+        (pattern, chance), other = having, self.features[label].without(having[0], event)
+        if other == pattern:
+            return 0.0
+        return acted(chance, _or_unseen(self._probability(label, other, fold, WITHOUT * chance)))
+
+    def _hidden(self, label: str, having: tuple[int, float], event: str, quiet: list[str], fold: int) -> float:
+        """The chance that it acted behind stand-ins, which are taken out one after the other."""
+        (pattern, whole), features, best = having, self.features[label], 0.0
+        others = [other for other in quiet if other != event]
+        while others and best < PLAIN:
+            tried = []
+            for other in others:
+                rest = features.without(pattern, other)
+                without = features.without(rest, event)
+                chance = _or_unseen(self._probability(label, rest, fold, 0.0))
+                if pattern != rest != without and chance >= STAYS * whole:
+                    shown = self._acted(label, (rest, chance), event, fold) * min(chance / whole, 1.0)
+                    tried.append((shown, -self._probability(label, without, fold, WITHOUT * chance), other, rest))
+            if not tried:
+                break
+            shown, _, taken, pattern = max(tried)
+            best = max(best, shown)
+            others.remove(taken)
+        return best
+
     def log_likelihood(self, label: str) -> float:
-        """Of the label in every counted sequence, predicted from its pattern in all other folds."""
+        """Of the label in every counted sequence, predicted from its pattern in all other folds.
+
+        A pattern that was hardly ever met is guessed from its features one by one (`additive`): of a boundary with
+        many of them most patterns are new.
+        """
+        patterns = self.counts[label]
+        numbers, positives = np.stack([*patterns.values()]).transpose(1, 0, 2).astype(np.float64)  # (patterns, FOLDS)
+        holds = np.array([[p >> k & 1 for k in range(len(self.features[label].atoms))] for p in patterns], bool)
         total = 0.0
-        for pattern, (numbers, positives) in self.counts[label].items():
-            for fold in np.flatnonzero(numbers).tolist():
-                chance = self._probability(label, pattern, fold, self._frequency(label, fold))
-                chance = min(max(chance, LEAST_CHANCE), 1 - LEAST_CHANCE)
-                came, number = int(positives[fold]), int(numbers[fold])
-                total += came * np.log(chance) + (number - came) * np.log(1 - chance)
-        return float(total)
+        for fold in np.flatnonzero(numbers.sum(0)).tolist():
+            number, came = (part.sum(1) - part[:, fold] for part in (numbers, positives))
+            guess = additive_chances(holds, number, came)
+            chance = np.clip((came + IMAGINED * guess) / (number + IMAGINED), LEAST_CHANCE, 1 - LEAST_CHANCE)
+            here, there = positives[:, fold], numbers[:, fold] - positives[:, fold]
+            total += float(here @ np.log(chance) + there @ np.log(1 - chance))
+        return total
 
     def _leak(self, label: str, pattern: int, fold: int) -> float:
         none = pattern >> len(self.features[label].raising) << len(self.features[label].raising)

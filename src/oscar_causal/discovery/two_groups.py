@@ -11,15 +11,18 @@ way, in which members acted or did not and all others are bystanders; and, with 
 in which an event of which the fleet knows nothing has the rate of its class, whose mean is then given and not learnt
 (what happens where the fleet has not been cannot be learnt from it), and its own evidence decides.
 
-p: the p-value of the one-shot test; e(p) = 1 / (2 sqrt(p)) turns it into an e-value, whose mean is at most 1 when there
-is no effect: nothing to fit, nothing to overstate. f0: responses of control events, which nothing speaks for; of
-members of a boundary, responses where they are no causes, which a half-learnt model makes larger. f1: how causes
-answer. f1, the members' f0 and the rates are learnt by expectation-maximisation over the fleet without any truth; a
-larger response never speaks less for a cause.
+f1, f0: how causes answer to a close look, and how others do. Where labels were read, they alone tell: f1 is the answers
+of events in proportion to their prior, f0 those of members and of bystanders in proportion to what is left; nothing is
+learnt from the model's own verdicts, which would confirm themselves. Without a reading f0 is that of control events,
+which nothing speaks for, and f1 and the rates are learnt by expectation-maximisation. A larger response never speaks
+less for a cause. p: the p-value of the one-shot test; e(p) = 1 / (2 sqrt(p)) turns it into an e-value, whose mean is at
+most 1 when there is no effect: nothing to fit, nothing to overstate. Test and look ask the same model, which learnt
+from the labels that were read: where there are all three, e(p) counts half.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,6 +57,8 @@ The first column, how often a cause does not answer at all (a stand-in was not f
 silent cause and no cause look alike, so looks cannot tell."""
 LARGEST_LOG_RATIO = 7.0
 """No cell moves the odds by more than exp(7), about 1,000: tables fitted to finite fleets know no certainty."""
+GROUPS = ("label not read", "member", "no member")
+"""Of a pair: are there readings of its label (`reading`), and is the event in the boundary that is read?"""
 CLASSES = tuple(
     f"{classical}, {pooled}, {label} label"
     for classical in ("no classical boundary", "classical member", "no classical member")
@@ -63,7 +68,7 @@ CLASSES = tuple(
 """What other sources say of a pair: the classical boundary, the pooled interventions, how often the label is met."""
 RARE = 100
 """Labels with fewer sequences are rare."""
-FIRST_MEANS = np.repeat([0.05, 0.5, 0.3, 0.7, 0.02, 0.4], 2)
+FIRST_MEANS = np.repeat([0.1, 0.5, 0.3, 0.7, 0.02, 0.4], 2)
 MAX_ROUNDS = 100
 TOLERANCE = 1e-4
 TINY = 1e-9
@@ -94,8 +99,8 @@ class Said:
     """(rows,)"""
     outside_classes: Int64
     """(pairs,) index into `CLASSES` for the rate of labels from outside the boundary."""
-    suspected: Bool
-    """(pairs,) members of a boundary that was read."""
+    groups: Int64
+    """(pairs,) index into `GROUPS`."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ class TwoGroups:
     """A fitted model."""
 
     log_ratios: Float64
-    """(2, CELLS) log of P(cell | cause) / P(cell | no cause): of events nobody suspects, of members of a boundary."""
+    """(GROUPS, CELLS) log of P(cell | cause) / P(cell | no cause)."""
     class_means: Float64
     """(classes,) rate of a pair of which nothing else is known."""
     rates: Float64
@@ -112,6 +117,8 @@ class TwoGroups:
     """(pairs,) the same where the label came from outside the boundary; without a reading the same number."""
     outside_means: Float64
     """(classes,) that of a pair of which nothing else is known."""
+    errors: Float64
+    """(101,) see `expected_errors`."""
 
 
 def fit(cells: PairCells) -> TwoGroups:
@@ -123,29 +130,55 @@ def fit(cells: PairCells) -> TwoGroups:
     True
     """
     said = cells.said or _nothing_said(cells)
-    member = said.suspected.astype(np.int64)[cells.pair]
-    met, null = _by_response(_sums(cells.cell, cells.count, CELLS)), null_responses(cells.controls)
+    group = said.groups[cells.pair]
     rates = _Rates(cells, cells.classes, learn_means=True)
     outside = _Rates(cells, said.outside_classes, learn_means=cells.said is None)
-    ratios = _both_ratios(CAUSE_RESPONSES, (null, null), met)
-    ratios[1] = 0.0  # of members, observed labels alone have the first word
+    tables = _Tables(cells, group)
+    ratios = tables.guessed()
+    if cells.said is not None:
+        ratios = tables.learnt(either(said.acted, outside.values[cells.pair] * said.outside))
     weights = np.zeros(len(cells.pair))
     for _ in range(MAX_ROUNDS):
         rate = outside.values[cells.pair]
         chance = rate * said.outside
         prior = either(said.acted, chance)
-        updated = posterior(log_odds(prior), ratios[member, cells.cell])
+        updated = posterior(log_odds(prior), ratios[group, cells.cell])
         change = float(np.abs(updated - weights).max(initial=0.0))
         weights = updated
         rates.update(weights, np.ones(len(weights)))
         by_outside = weights * chance / np.maximum(prior, TINY)
         outside.update(by_outside, came_from_outside(by_outside, rate, said.outside))
-        causes = _by_response(_sums(cells.cell, cells.count * weights, CELLS))
-        others = _by_response(_sums(cells.cell, cells.count * (1 - weights) * member, CELLS))
-        ratios = _both_ratios(_cause_responses(causes), (null, _shares(others, null)), met)
+        if cells.said is None:
+            ratios = tables.learnt(weights)
         if change < TOLERANCE:
             break
-    return TwoGroups(ratios, rates.means, rates.values, outside.values, outside.means)
+    errors = expected_errors(weights, cells.count)
+    return TwoGroups(ratios, rates.means, rates.values, outside.values, outside.means, errors)
+
+
+class _Tables:
+    """Log likelihood ratios of all cells, from how often each was met."""
+
+    def __init__(self, cells: PairCells, group: Int64) -> None:
+        self.cells, self.group, self.read = cells, group, cells.said is not None
+        self.met = self._answers(np.ones(len(group)))
+        self.null = null_responses(cells.controls)
+
+    def guessed(self) -> Float64:
+        """Before anything is known."""
+        return self._ratios(CAUSE_RESPONSES, [self.null] * len(GROUPS))
+
+    def learnt(self, weights: Float64) -> Float64:
+        """From the chance that each row is of a cause."""
+        others = [self._answers((1 - weights) * (self.group == k)) for k in range(1, len(GROUPS))]
+        cause = _cause_responses(self._answers(weights), silence_is_known=self.read)
+        return self._ratios(cause, [self.null, *(_shares(counts, self.null) for counts in others)])
+
+    def _answers(self, weights: Float64) -> Float64:
+        return _by_response(_sums(self.cells.cell, self.cells.count * weights, CELLS))
+
+    def _ratios(self, cause: Float64, nulls: Sequence[Float64]) -> Float64:
+        return np.stack([_log_ratios(cause, null, self.met, read=k > 0) for k, null in enumerate(nulls)])
 
 
 class _Rates:
@@ -167,7 +200,7 @@ class _Rates:
 
 def _nothing_said(cells: PairCells) -> Said:
     rows = len(cells.pair)
-    return Said(np.zeros(rows), np.ones(rows), cells.classes, np.zeros(len(cells.classes), bool))
+    return Said(np.zeros(rows), np.ones(rows), cells.classes, np.zeros(len(cells.classes), np.int64))
 
 
 def either(first: Float64, second: Float64) -> Float64:
@@ -207,17 +240,19 @@ def log_odds(rates: Float64) -> Float64:
     return odds
 
 
-def posterior_q_values(posteriors: Float64) -> Float64:
-    """For each event the expected share of non-causes among the events at least as probable (posterior FDR).
+def expected_errors(posteriors: Float64, counts: Float64) -> Float64:
+    """Expected share of non-causes among the events with a posterior of at least k %, for k = 0 to 100: (101,).
 
-    >>> posterior_q_values(np.array([0.9, 1.0, 0.5])).round(3).tolist()
-    [0.05, 0.0, 0.2]
+    Where there are no such events, what one of just this posterior would have.
+
+    >>> expected_errors(np.array([0.9, 1.0, 0.4]), np.ones(3))[[0, 40, 41, 90, 95, 100]].round(3).tolist()
+    [0.233, 0.233, 0.05, 0.05, 0.0, 0.0]
     """
-    order = np.argsort(-posteriors, kind="stable")
-    running = np.cumsum(1 - posteriors[order]) / np.arange(1, len(order) + 1)
-    q = np.empty_like(posteriors)
-    q[order] = running
-    return q
+    steps = np.arange(101) / 100
+    above = posteriors[:, None] >= steps - TINY
+    number = counts @ above
+    errors: Float64 = np.where(number > 0, (counts * (1 - posteriors)) @ above / np.maximum(number, TINY), 1 - steps)
+    return errors
 
 
 def e_values() -> Float64:
@@ -241,8 +276,10 @@ def _shares(counts: Float64, guess: Float64) -> Float64:
     return shares
 
 
-def _cause_responses(counts: Float64) -> Float64:
-    """f1: learnt shares of the answers, the share of silent causes being given."""
+def _cause_responses(counts: Float64, *, silence_is_known: bool) -> Float64:
+    """f1: learnt shares of the answers; the share of silent causes is given unless observed labels tell it."""
+    if silence_is_known:
+        return _shares(counts, CAUSE_RESPONSES)
     silent = CAUSE_RESPONSES[:, :1]
     answers = _shares(counts[:, 1:], CAUSE_RESPONSES[:, 1:] / (1 - silent))
     return np.concatenate([silent, (1 - silent) * answers], axis=1)
@@ -255,16 +292,13 @@ def _by_response(counts: Float64) -> Float64:
     return sums
 
 
-def _both_ratios(cause: Float64, nulls: tuple[Float64, Float64], met: Float64) -> Float64:
-    return np.stack([_log_ratios(cause, null, met) for null in nulls])
-
-
-def _log_ratios(cause: Float64, null: Float64, met: Float64) -> Float64:
+def _log_ratios(cause: Float64, null: Float64, met: Float64, *, read: bool) -> Float64:
     """Log likelihood ratio of every cell; that of the response rises with it (weights: how often it was met)."""
     by_response = np.log(cause) - np.log(null)
     for row, weight in zip(by_response, met, strict=True):
         row[:] = isotonic_regression(row, weights=weight + 1.0).x
     ratios = np.where(is_tested(), np.log(e_values())[p_value_bins()], 0.0)
+    ratios *= np.where(is_looked() & read, 0.5, 1.0)
     ratios += np.where(is_looked(), by_response[ranges(), response_bins()], 0.0)
     ratios[ranges() == 0] = 0.0  # the model does not see the label: its answers are worth nothing
     clipped: Float64 = np.clip(ratios, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)

@@ -115,14 +115,15 @@ def _look(model: Any, sequence: Any, labels: Int64, group: int, sequence_id: str
     names = [model.vocabulary.name(int(t)) for t in subject.types]
     label_names = [model.vocabulary.labels[int(label)] for label in labels]
     present = [name for t, name in enumerate(names) if subject.testable[t]]
-    likely = [prior.candidates(label, present, group % FOLDS) for label in label_names]
+    index, fold = event_index(subject, names), group % FOLDS
+    reads = [prior.read(label, index, fold) for label in label_names]
+    likely = [prior.candidates(label, present, fold, read) for label, read in zip(label_names, reads, strict=True)]
     own = how.own.get(sequence_id) or one_shot(model, subject, labels, names, how.settings)
     measured = measure(model, subject, labels, names, likely, own, looks=how.settings[1].looks, controls=CONTROLS)
     seen = {names[int(t)] for t in measured.look.candidates}
     controls = {names[int(t)] for t in measured.controls}
-    index, looked = event_index(subject, names), []
-    for j, label in enumerate(label_names):
-        read = prior.read(label, index, group % FOLDS)
+    looked = []
+    for j, (label, read) in enumerate(zip(label_names, reads, strict=True)):
         cells = {event: cell for event, cell in measured_cells(measured, j, names).items() if event in seen}
         worded = with_words(cells, read)
         looked += [(label, CONTROL if event in controls else event, group, cell) for event, cell in worded.items()]

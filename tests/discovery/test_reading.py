@@ -131,3 +131,32 @@ def test_boundaries_that_sources_share_are_counted_once() -> None:
     assert count_patterns(data, one, two) == count_patterns(data, one)
     both = count_patterns(data, one, other)
     assert both == merge([count_patterns(data, one), count_patterns(data, other)])
+
+
+def timed(name: str, events: list[str], came: bool) -> dict[str, Any]:
+    times = [float(k) for k in range(len(events))]
+    return {"sequence_id": name, "events": events, "times": times, "labels": ["y"] if came else ["z"]}
+
+
+def test_where_a_boundary_decides_little_an_unseen_pattern_says_little() -> None:
+    """A and B never come apart. They decide the label, or half of it: then who acted is anybody's guess."""
+    found = []
+    for every in (2, 4):
+        data = from_records(timed(f"s{k}", ["x", "A", "B"] if k % 2 else ["x"], k % every == 1) for k in range(400))
+        found.append(read(data, Features(("A", "B")), "ABx").acted)
+    assert found[0]["A"] == found[0]["B"] > 0.9
+    assert found[1]["A"] == found[1]["B"] < 0.7
+
+
+def test_many_features_are_weighed_one_by_one_where_patterns_are_new() -> None:
+    """Two of ten suffice: nearly every pattern is new, and still the whole boundary predicts better than a part."""
+    rng = np.random.default_rng(1)
+    names = [f"E{k}" for k in range(10)]
+    drawn = [[name for name in names if rng.random() < 0.35] for _ in range(600)]
+    data = from_records(timed(f"s{k}", ["x", *events], len(events) >= 2) for k, events in enumerate(drawn))
+    scores = []
+    for features in ({"y": Features(tuple(names))}, {"y": Features(tuple(names[:3]))}):
+        readings = readings_of(count_patterns(data, features).patterns, features)
+        assert readings is not None
+        scores.append(readings.log_likelihood("y"))
+    assert scores[0] > 0.5 * scores[1]

@@ -172,7 +172,7 @@ class Readings:
         (pattern, chance), other = having, self.features[label].without(having[0], event)
         if other == pattern:
             return 0.0
-        return acted(chance, _or_unseen(self._probability(label, other, fold, WITHOUT * chance)))
+        return acted(chance, _or_unseen(self._probability(label, other, fold, _guess(chance))))
 
     def _hidden(self, label: str, having: tuple[int, float], event: str, quiet: list[str], fold: int) -> float:
         """The chance that it acted behind stand-ins, which are taken out one after the other."""
@@ -186,7 +186,7 @@ class Readings:
                 chance = _or_unseen(self._probability(label, rest, fold, 0.0))
                 if pattern != rest != without and chance >= STAYS * whole:
                     shown = self._acted(label, (rest, chance), event, fold) * min(chance / whole, 1.0)
-                    tried.append((shown, -self._probability(label, without, fold, WITHOUT * chance), other, rest))
+                    tried.append((shown, -self._probability(label, without, fold, _guess(chance)), other, rest))
             if not tried:
                 break
             shown, _, taken, pattern = max(tried)
@@ -231,6 +231,11 @@ class Readings:
     @cached_property
     def _totals(self) -> dict[str, npt.NDArray[np.int64]]:
         return {label: np.sum(list(patterns.values()), axis=0) for label, patterns in self.counts.items()}
+
+
+def _guess(chance: float) -> float:
+    """P(label) without an event of its boundary, where nobody has seen it, from that with the event."""
+    return chance * (1 - (1 - WITHOUT) * chance**2)
 
 
 def _or_unseen(probability: float) -> float:

@@ -58,6 +58,15 @@ def test_acceptance_by_score_is_near_its_own_threshold() -> None:
     assert not near_decision(replace(item, share=0.6), alpha=0.05, delta=0.05)
 
 
+@pytest.mark.parametrize(
+    ("posterior", "q", "expected"),
+    [(0.95, 0.01, False), (0.55, 0.01, True), (0.42, 0.02, True), (0.3, 0.03, False), (0.9, 0.04, True)],
+)
+def test_posteriors_are_near_one_half_or_the_level_of_the_fleet(posterior: float, q: float, expected: bool) -> None:
+    item = EventEvidence("A", (0,), "not resolvable", 0.5, q_value=q, posterior=posterior)
+    assert near_decision(item, alpha=0.05, delta=0.05) is expected
+
+
 def test_verdicts_near_alpha_are_marked_and_named(workshop: Any) -> None:
     """Over a range of alphas the same event is clearly no cause, nearly one, barely one, clearly one."""
     noise = np.random.default_rng(0).integers(0, 2, (40, 1))

@@ -14,6 +14,7 @@ from oscar_causal.density.transfer import send
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.contexts import Stream
 from oscar_causal.discovery.finalists import WORTH
+from oscar_causal.discovery.fused import EVEN
 from oscar_causal.discovery.subject import Subject, Variants, build_contexts
 
 NEAR_Q = 2.0
@@ -36,6 +37,9 @@ def near_decision(item: EventEvidence, *, alpha: float, delta: float) -> bool:
     """
     if item.accepted_by == "score":
         return near(item.share or 0.0, WORTH)
+    if item.posterior is not None and item.q_value is not None and item.verdict != "inhibitor":
+        probable = item.posterior >= EVEN and alpha / NEAR_Q <= item.q_value <= NEAR_Q * alpha
+        return probable or near(item.posterior, EVEN)
     if item.q_value is None or item.q_value > NEAR_Q * alpha:
         return False
     return item.q_value >= alpha / NEAR_Q or near(max(abs(item.effect), abs(item.alone or 0.0)), delta)

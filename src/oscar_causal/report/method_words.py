@@ -87,8 +87,9 @@ def error_words(run: dict[str, Any]) -> str:
         )
     if name == "fused":
         return (
-            "Acceptance controls the posterior false discovery rate within each pair of a sequence and a label at "
-            f"{config.get('alpha')}, under the fitted two-group model."
+            "An event is accepted when it is more probably a cause than not and the share of non-causes expected among "
+            f"all events of the fleet that are at least as probable is at most {config.get('alpha')}, under the fitted "
+            "two-group model."
         )
     if name == "prefix":
         return (

@@ -189,11 +189,11 @@ def posterior_calibration(items: Iterable[Boundary], truth: Sets) -> list[dict[s
     return rows
 
 
-def show(result: Mapping[str, Any]) -> None:
-    """The closing table."""
+def show(result: Mapping[str, Any], first: str = "fused") -> None:
+    """The closing table; differences are to `first`."""
     for part, table in result.get("tables", {}).items():
         rows = list(table.values())
-        print(f"\n{part}: {rows[0]['pairs']} pairs, {rows[0]['labels']} labels{'':20s} fused - this (95 %)")
+        print(f"\n{part}: {rows[0]['pairs']} pairs, {rows[0]['labels']} labels{'':20s} {first} - this (95 %)")
         for name, row in table.items():
             sample, gap = row["sample"], row.get("first_minus_this")
             bounds = f"{_points(gap, 'difference')} ({_points(gap, 'low')} to {_points(gap, 'high')})" if gap else ""

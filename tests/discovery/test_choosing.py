@@ -44,3 +44,20 @@ def test_equals_go_to_the_first_and_one_is_itself() -> None:
     assert best_classical([ORDER], []) is ORDER
     with pytest.raises(UsageError, match="at least one source"):
         best_classical([], [])
+
+
+def test_a_blocker_that_one_search_missed_is_taken_from_the_other() -> None:
+    """A before B, unless C: presence finds the blocker (and takes B for one too), orders find the order alone."""
+    rng = np.random.default_rng(2)
+    records = []
+    for k in range(1500):
+        events = [str(e) for e in rng.permutation(list("ABCx")) if e == "x" or rng.random() < 0.6]
+        at = {event: place for place, event in enumerate(events)}
+        came = at.get("A", 9) < at.get("B", -1) and "C" not in at
+        labels, times = ["y"] if came else ["none"], list(range(len(events)))
+        records.append({"sequence_id": f"s{k}", "events": events, "times": times, "labels": labels})
+    presence = Classical("iamb", {"y": ("A",)}, {"y": 1}, None, {"y": ("C", "B")})
+    order = Classical("iamb", {"y": ("A then B",)}, {"y": 1}, None)
+    for sources in ([presence, order], [order, presence]):
+        found = best_classical(sources, [from_records(records)])
+        assert (found.features["y"], found.lowering["y"]) == (("A then B",), ("C",))

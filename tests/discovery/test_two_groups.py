@@ -10,20 +10,27 @@ import pytest
 from oscar_causal.discovery.cells import (
     CELLS,
     FIRST,
+    GRADES,
     LOOKED,
+    OLD_CELLS,
     P_VALUES,
     RANGES,
     RESPONSES,
     cells_of,
+    grade_of,
+    grades,
     is_looked,
     is_tested,
     p_value_bins,
     ranges,
     response_bins,
+    without_grades,
 )
-from oscar_causal.discovery.fleet_prior import MEMBER, NO_MEMBER
 from oscar_causal.discovery.two_groups import (
     CLASSES,
+    MEMBER,
+    NO_MEMBER,
+    NOT_READ,
     PairCells,
     Said,
     came_from_outside,
@@ -40,23 +47,54 @@ CAUSE = np.array([0.1, 0.05, 0.1, 0.15, 0.6])
 
 
 def test_cells_are_told_apart_by_all_they_know() -> None:
-    probability = np.repeat([0.1, 0.5, 0.9], P_VALUES * RESPONSES)
-    p_value = np.tile(np.repeat([0.7, 0.3, 0.05, 0.01, 0.002, 0.0005], RESPONSES), RANGES)
-    response = np.tile([0.0, 0.1, 0.2, 0.5, 0.9], RANGES * P_VALUES)
-    both = cells_of(probability, p_value, response)
+    shape = (RANGES, P_VALUES, GRADES - 1, RESPONSES)
+    at, small, strong, large = (axis.ravel() for axis in np.indices(shape))
+    probability = np.array([0.1, 0.5, 0.9])[at]
+    p_value = np.array([0.7, 0.3, 0.05, 0.01, 0.002, 0.0005])[small]
+    response = np.array([0.0, 0.1, 0.2, 0.5, 0.9])[large]
+    both = cells_of(probability, p_value, response, strong + 1)
     assert sorted(both.tolist()) == list(range(FIRST[2], CELLS))
-    none = np.full(len(both), np.nan)
-    tested, looked = cells_of(probability, p_value, none), cells_of(probability, none, response)
+    none, untested = np.full(len(both), np.nan), np.zeros(len(both), np.int64)
+    tested, looked = cells_of(probability, p_value, none, strong + 1), cells_of(probability, none, response, untested)
     assert sorted(set(tested.tolist())) == list(range(FIRST[LOOKED]))
     assert sorted(set(looked.tolist())) == list(range(FIRST[LOOKED], FIRST[2]))
-    assert (cells_of(probability, none, none) == -1).all()
+    assert (cells_of(probability, none, none, untested) == -1).all()
     for cells in (both, looked):
-        assert (ranges()[cells] == np.searchsorted([0.2, 0.8], probability)).all()
-        assert (response_bins()[cells] == np.searchsorted([0.05, 0.15, 0.4, 0.75], response)).all()
+        assert (ranges()[cells] == at).all()
+        assert (response_bins()[cells] == large).all()
         assert is_looked()[cells].all()
-    assert (p_value_bins()[tested] == p_value_bins()[both]).all()
-    assert is_tested()[both].all()
+    for cells in (both, tested):
+        assert (p_value_bins()[cells] == small).all()
+        assert (grades()[cells] == strong + 1).all()
+        assert is_tested()[cells].all()
     assert not is_tested()[looked].any()
+    assert (grades()[looked] == 0).all()
+
+
+def test_cells_of_the_older_alphabet_differ_in_grades_alone() -> None:
+    old = without_grades()
+    assert sorted(set(old.tolist())) == list(range(OLD_CELLS))
+    told = np.stack([ranges(), p_value_bins(), response_bins(), is_tested(), is_looked()], 1)
+    assert len({(cell, *row) for cell, row in zip(old.tolist(), told.tolist(), strict=True)}) == OLD_CELLS
+
+
+@pytest.mark.parametrize(
+    ("p_value", "share", "fall", "grade"),
+    [
+        (None, None, 0.0, 0),
+        (0.5, 0.5, 0.34, 1),  # the odds do not fall enough
+        (0.001, -0.9, 0.9, 1),  # it pulls away from the label
+        (0.5, 0.5, 0.36, 2),
+        (0.5, 0.8, 0.36, 3),
+        (0.5, 1.0, 0.36, 4),
+        (0.001, None, 0.9, 2),  # no slopes: the test stands in
+        (0.2, None, 0.9, 1),
+    ],
+)
+def test_grades_are_those_of_acceptance_by_score(
+    p_value: float | None, share: float | None, fall: float, grade: int
+) -> None:
+    assert grade_of(p_value, share, fall) == grade
 
 
 def test_e_values_never_overstate_a_valid_p_value() -> None:
@@ -127,7 +165,6 @@ def test_a_half_learnt_model_is_found_out_by_what_observed_labels_say() -> None:
     controls[first] = 1000.0
     cells = PairCells(pair, first + response, np.ones(len(pair)), np.full(40, 4), controls, said)
     found = fit(cells)
-    assert found.log_ratios[0, first + 4] > 3  # of events nobody suspects an answer is news
     assert found.log_ratios[1, first + 4] == pytest.approx(np.log(CAUSE[4] / loud[4]), abs=0.5)
     assert found.rates.mean() == pytest.approx(0.5, abs=0.05)
     assert found.outside.mean() < 0.15  # causes are explained by the boundary
@@ -135,17 +172,21 @@ def test_a_half_learnt_model_is_found_out_by_what_observed_labels_say() -> None:
     assert blind.rates.mean() > 0.6  # without them every answer is a cause
 
 
-@pytest.mark.parametrize("response", range(RESPONSES))
-def test_rates_from_outside_are_rates(response: int) -> None:
-    """Hardly any label comes from outside (1 %), yet an event answers each time: it is a cause there, and no more."""
-    said = Said(np.zeros(60), np.full(60, 0.011), np.zeros(3, np.int64), np.zeros(3, np.int64))
-    cell = np.full(60, FIRST[LOOKED] + 2 * RESPONSES + response)
-    found = fit(PairCells(np.repeat([0, 1], [50, 10]), cell, np.ones(60), np.zeros(3, np.int64), np.zeros(CELLS), said))
+@pytest.mark.parametrize("grade", range(1, GRADES))
+def test_rates_from_outside_are_rates(grade: int) -> None:
+    """Hardly any label comes from outside (1 %), yet an event speaks up each time: it is a cause there, and no more.
+
+    A thousand looks at others show that they do not."""
+    said = Said(np.zeros(1060), np.full(1060, 0.011), np.zeros(4, np.int64), np.full(4, NO_MEMBER))
+    strong = np.where(np.arange(1060) < 60, grade, 1)
+    cell = cells_of(np.full(1060, 0.9), np.full(1060, 0.2), np.full(1060, np.nan), strong)
+    pair = np.repeat([0, 1, 2], [50, 10, 1000])
+    found = fit(PairCells(pair, cell, np.ones(1060), np.zeros(4, np.int64), np.zeros(CELLS), said))
     assert ((found.outside > 0) & (found.outside <= 1)).all()
-    assert found.outside[2] == found.outside_means[0] == pytest.approx(0.1)  # never met: nothing is learnt of it
-    if response == RESPONSES - 1:
-        assert found.outside[0] > found.outside[1] > 0.2
-    if response == 0:
+    assert found.outside[3] == found.outside_means[0] == pytest.approx(0.1)  # never met: nothing is learnt of it
+    if grade == GRADES - 1:
+        assert found.outside[0] > found.outside[1] > 0.1
+    if grade == 1:
         assert found.outside[0] < 0.1
 
 
@@ -182,34 +223,41 @@ def test_controls_set_the_null() -> None:
     assert quiet.sum(1) == pytest.approx(np.ones(RANGES))
 
 
-def test_bystanders_that_answer_are_no_news_and_do_not_convict_themselves() -> None:
-    """Members act as observed labels say; every tenth bystander answers as loudly as a cause."""
+def test_bystanders_that_speak_up_are_no_news_and_do_not_convict_themselves() -> None:
+    """Members act as observed labels say; every tenth bystander is graded as highly as a cause."""
     rng = np.random.default_rng(6)
     member = np.repeat([True, False], [20, 200])
     pair = np.repeat(np.arange(220), 20)
     loud = np.where(member[pair], True, rng.random(len(pair)) < 0.1)
-    first = FIRST[LOOKED] + 2 * RESPONSES
+    size = len(pair)
+    cell = cells_of(np.full(size, 0.9), np.full(size, 0.2), np.full(size, 0.9), np.where(loud, 4, 1))
     said = Said(
         np.where(member[pair], 0.998, 0.0),
-        np.full(len(pair), 0.011),
+        np.full(size, 0.011),
         np.full(220, 8),
         np.where(member, MEMBER, NO_MEMBER),
     )
-    cells = PairCells(pair, first + 4 * loud, np.ones(len(pair)), np.full(220, 8), np.zeros(CELLS), said)
-    found = fit(cells)
-    assert found.log_ratios[NO_MEMBER, first + 4] == pytest.approx(np.log(1 / 0.1), abs=0.4)
-    assert found.log_ratios[0, first + 4] > 4  # where nobody read, by controls
+    found = fit(PairCells(pair, cell, np.ones(size), np.full(220, 8), np.zeros(CELLS), said))
+    high, low = (grades() == grade for grade in (4, 1))
+    seen = ranges() == 2
+    for group in (NO_MEMBER, NOT_READ):
+        assert found.log_ratios[group][high & seen] == pytest.approx(np.log(1 / 0.1), abs=0.4)
+        assert (found.log_ratios[group][low & seen] < -2).all()
     assert found.outside[~member].max() < 0.1
+    assert (found.log_ratios[:, ranges() == 0] == 0).all()
 
 
 def test_where_all_three_ask_one_model_the_p_value_counts_half() -> None:
     one = np.zeros(1, np.int64)
-    said = Said(np.zeros(1), np.ones(1), one, np.array([NO_MEMBER]))
-    found = fit(PairCells(one, np.array([FIRST[LOOKED]]), np.ones(1), one, np.zeros(CELLS), said)).log_ratios
-    for group, share in ((0, 1.0), (MEMBER, 0.5), (NO_MEMBER, 0.5)):
-        both = found[group, FIRST[2] :].reshape(RANGES, P_VALUES, RESPONSES)
-        assert found[group, 2 * P_VALUES : 3 * P_VALUES] == pytest.approx(np.log(e_values()))
-        assert np.diff(both[2, :, 1]) == pytest.approx(share * np.diff(np.log(e_values())))
+    said = Said(np.zeros(1), np.ones(1), one, np.array([MEMBER]))
+    cells = PairCells(one, np.array([FIRST[LOOKED]]), np.ones(1), one, np.zeros(CELLS))
+    for given, share in ((cells, 1.0), (replace(cells, said=said), 0.5)):
+        found = fit(given).log_ratios[MEMBER]
+        tested = found[: FIRST[LOOKED]].reshape(RANGES, P_VALUES, GRADES - 1)
+        both = found[FIRST[2] :].reshape(RANGES, P_VALUES, GRADES - 1, RESPONSES)
+        for grade in range(GRADES - 1):
+            assert tested[2, :, grade] == pytest.approx(np.log(e_values()), abs=1e-4)
+            assert np.diff(both[2, :, grade, 1]) == pytest.approx(share * np.diff(np.log(e_values())), abs=2e-4)
 
 
 def test_expected_errors_are_means_over_all_that_are_as_probable() -> None:
@@ -218,7 +266,7 @@ def test_expected_errors_are_means_over_all_that_are_as_probable() -> None:
     found = expected_errors(probs, counts)
     for k in (0, 17, 50, 93):
         better = probs >= k / 100
-        assert found[k] == pytest.approx(np.average(1 - probs[better], weights=counts[better]))
+        assert found[k] == pytest.approx(np.average(1 - probs[better], weights=counts[better]), abs=1e-6)
     assert (np.diff(found[:90]) <= 1e-12).all()
     assert expected_errors(np.zeros(0), np.zeros(0)) == pytest.approx(1 - np.arange(101) / 100)
 

@@ -44,7 +44,7 @@ def main(place: Path) -> None:
     config = DiscoveryConfig(intervention=InterventionConfig(contexts=48))
     discover_folder(place / "model-1", place / "dataset-1", place / "results-1", config, indices=np.arange(24))
     source = open_source(place / "results-1")
-    write_population(place / "population-1", assemble([source], AssemblyConfig(looks_per_label=4)))
+    write_population(place / "population-2", assemble([source], AssemblyConfig(looks_per_label=4)))
     for file in place.rglob("*.json"):
         without_place(file, place.resolve())
 

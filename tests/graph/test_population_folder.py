@@ -55,7 +55,7 @@ def shard(seed: int) -> FleetEvidence:
         "probability": fixed(np.full(30, 0.9)), "untrusted": [0] * 30, "seen": [1] * 30,
         "unlabelled": [0] * 30, "absent": [0] * 30,
     }  # fmt: skip
-    looks = look_evidence(pa.array(["y", "y"]), pa.array(["A", CONTROL]), [3, 4], [32, 28])
+    looks = look_evidence(pa.array(["y", "y"]), pa.array(["A", CONTROL]), [3, 4], [86, 82])
     empty = empty_evidence()
     counted = FleetEvidence(
         _sum("pairs", [pa.table(pairs, schema=empty.pairs.schema)]),
@@ -87,14 +87,18 @@ def test_everything_comes_back(tmp_path: Path) -> None:
         write_population(tmp_path / "p", whole)
 
 
-def test_words_of_older_folders_are_left_out(tmp_path: Path) -> None:
-    looks = look_evidence(pa.array(["y"] * 3), pa.array(["A"] * 3), [3, 3, 3], [32, 32 + CELLS, 28 + 2 * CELLS])
+def test_cells_of_older_folders_are_left_out_and_patterns_may_be_missing(tmp_path: Path) -> None:
+    looks = look_evidence(pa.array(["y"] * 2), pa.array(["A"] * 2), [3, 3], [86, 82 + 2 * CELLS])
     whole = merge([shard(0), looks])
     write_population(tmp_path / "p", population(whole))
     assert read_statistics(tmp_path / "p") == whole
     (tmp_path / "p" / "statistics" / "patterns.parquet").unlink()
-    rows = [row for row in read_statistics(tmp_path / "p").cells.to_pylist() if row["event"] == "A"]
-    assert [(row["cell"], row["count"]) for row in rows] == [(28, 1), (32, 3)]
+    assert read_statistics(tmp_path / "p") == whole  # none were counted
+    info = json.loads((tmp_path / "p" / "population.json").read_text())
+    (tmp_path / "p" / "population.json").write_text(json.dumps(info | {"format_version": 1}))
+    old = read_statistics(tmp_path / "p")
+    assert len(old.cells) == 0
+    assert old.pairs.equals(whole.pairs)
 
 
 def patterns(boundary: str, sequences: int) -> FleetEvidence:

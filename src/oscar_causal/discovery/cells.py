@@ -1,9 +1,10 @@
 """What one sequence says about one event, sorted into a few cells: the alphabet of the two-groups model (`two_groups`).
 
-Two measurements: the one-sided p-value of the one-shot test, and the response to a close look (`close_look`), a share
-of P(label). Some events have only one of them, so there are three kinds of cells; each also knows the range of
-P(label): where the model does not see the label, replacing an event cannot lower it. Which events were tested or looked
-at says nothing by itself. Beside its cell an event has a *word*: what observed labels say of it here (`reading`).
+Three measurements: the one-sided p-value of the one-shot test; its *grade*, how strongly slopes and measured fall speak
+for the event (`grade_of`); and the response to a close look (`close_look`), a share of P(label). Events that were not
+tested have the response alone, some have no response, so there are three kinds of cells; each also knows the range of
+P(label): where the model does not see the label, replacing an event cannot lower it. Beside its cell an event has a
+*word*: what observed labels say of it here (`reading`).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from oscar_causal.discovery.intervention import FALL
 from oscar_causal.discovery.significance import SIDES
 
 Float64 = npt.NDArray[np.float64]
@@ -19,13 +21,21 @@ Int64 = npt.NDArray[np.int64]
 PROBABILITY_EDGES = (0.2, 0.8)
 RESPONSE_EDGES = (0.05, 0.15, 0.4, 0.75)
 P_VALUE_EDGES = (0.5, 0.1, 0.025, 0.005, 0.001)
+SHARE_EDGES = (0.7, 0.95)
 RANGES, RESPONSES, P_VALUES = len(PROBABILITY_EDGES) + 1, len(RESPONSE_EDGES) + 1, len(P_VALUE_EDGES) + 1
+UNTESTED, TESTED_ONLY = 0, 1
+GRADES = 3 + len(SHARE_EDGES)
+"""Not tested; tested, and nothing speaks for it; then by share."""
 TESTED, LOOKED, BOTH = range(3)
 """Kinds of cells."""
-_SIZES = (RANGES * P_VALUES, RANGES * RESPONSES, RANGES * P_VALUES * RESPONSES)
+_SHAPES = ((RANGES, P_VALUES, GRADES - 1, 1), (RANGES, 1, 1, RESPONSES), (RANGES, P_VALUES, GRADES - 1, RESPONSES))
+"""Of each kind: ranges, p-values, grades, responses."""
+_SIZES = tuple(int(np.prod(shape)) for shape in _SHAPES)
 FIRST = (0, _SIZES[0], _SIZES[0] + _SIZES[1])
 """The first cell of each kind."""
 CELLS = sum(_SIZES)
+OLD_CELLS = 123
+"""Of the alphabet that knew no grades."""
 ACTED_EDGES, ACTED = (0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97, 0.99), (0.0, 0.05, 0.2, 0.4, 0.6, 0.8, 0.94, 0.98, 0.998)
 OUTSIDE_EDGES, OUTSIDE = (0.015, 0.05, 0.2, 0.5), (0.011, 0.03, 0.1, 0.35, 0.9)
 """Edges and the values that stand for each bin."""
@@ -43,23 +53,39 @@ def one_sided(p_value: Float64, effect: Float64) -> Float64:
     return np.where(effect > 0, p_value * raising, 1 - p_value * lowering)
 
 
-def cells_of(probability: Float64, p_value: Float64, response: Float64) -> Int64:
-    """The cell of each event: P(label), one-sided p-value (NaN = not tested), response (NaN = not looked at).
+def grade_of(p_value: float | None, share: float | None, fall: float) -> int:
+    """How strongly the one-shot evidence speaks for an event; `fall`: see `intervention.measured_fall`.
 
-    Events with neither have cell -1.
+    Where nothing ranked the events by slopes (no share), the test stands in for them.
 
-    >>> cells_of(np.full(3, 0.9), np.array([0.0001, np.nan, np.nan]), np.array([np.nan, 0.9, np.nan])).tolist()
-    [17, 32, -1]
+    >>> [grade_of(*told) for told in ((None, None, 0.0), (0.3, 0.9, 0.1), (0.3, 0.5, 0.4), (0.3, 1.0, 0.9))]
+    [0, 1, 2, 4]
+    """
+    if p_value is None:
+        return UNTESTED
+    speaks = fall >= FALL and (p_value <= P_VALUE_EDGES[2] if share is None else share > 0)
+    return TESTED_ONLY + int(np.searchsorted(SHARE_EDGES, share or 0.0, side="right")) + 1 if speaks else TESTED_ONLY
+
+
+def cells_of(probability: Float64, p_value: Float64, response: Float64, grade: Int64) -> Int64:
+    """The cell of each event: P(label), one-sided p-value (NaN = not tested), response (NaN = not looked at), grade.
+
+    Events with neither p-value nor response have cell -1.
+
+    >>> p_value, response = np.array([0.0001, np.nan, np.nan]), np.array([np.nan, 0.9, np.nan])
+    >>> cells_of(np.full(3, 0.9), p_value, response, np.array([4, 0, 0])).tolist()
+    [71, 86, -1]
     """
     at = np.searchsorted(PROBABILITY_EDGES, probability, side="right")
     tested, looked = ~np.isnan(p_value), ~np.isnan(response)
     small = P_VALUES - 1 - np.searchsorted(P_VALUE_EDGES[::-1], np.where(tested, p_value, 1.0), side="left")
     large = np.searchsorted(RESPONSE_EDGES, np.where(looked, response, 0.0), side="right")
-    by_test, by_look = at * P_VALUES + small, at * RESPONSES + large
-    both = FIRST[BOTH] + by_test * RESPONSES + large
-    cells: Int64 = np.select(
-        [tested & looked, tested, looked], [both, FIRST[TESTED] + by_test, FIRST[LOOKED] + by_look], -1
-    )
+    strong, none = np.maximum(grade - TESTED_ONLY, 0), np.zeros_like(at)
+    of_kind = [
+        FIRST[kind] + np.ravel_multi_index(axes, _SHAPES[kind])
+        for kind, axes in enumerate(((at, small, strong, none), (at, none, none, large), (at, small, strong, large)))
+    ]
+    cells: Int64 = np.select([tested & looked, tested, looked], [of_kind[BOTH], of_kind[TESTED], of_kind[LOOKED]], -1)
     return cells
 
 
@@ -83,22 +109,40 @@ def kinds() -> Int64:
     return np.repeat(np.arange(3), _SIZES).astype(np.int64)
 
 
+def _axis(number: int) -> Int64:
+    """Where each cell lies on one axis of its kind: (CELLS,)."""
+    return np.concatenate([np.indices(shape)[number].ravel() for shape in _SHAPES]).astype(np.int64)
+
+
 def ranges() -> Int64:
     """The range of P(label) of each cell: (CELLS,)."""
-    return np.concatenate([np.repeat(np.arange(RANGES), size // RANGES) for size in _SIZES]).astype(np.int64)
+    return _axis(0)
 
 
 def p_value_bins() -> Int64:
     """The p-value bin of each cell, 0 = weakest evidence; 0 where it was not tested: (CELLS,)."""
-    tested = np.tile(np.arange(P_VALUES), RANGES)
-    both = np.tile(np.repeat(np.arange(P_VALUES), RESPONSES), RANGES)
-    return np.concatenate([tested, np.zeros(_SIZES[LOOKED]), both]).astype(np.int64)
+    return _axis(1)
+
+
+def grades() -> Int64:
+    """The grade of each cell: (CELLS,)."""
+    return np.where(is_tested(), _axis(2) + TESTED_ONLY, UNTESTED)
 
 
 def response_bins() -> Int64:
     """The response bin of each cell, 0 = no response; 0 where it was not looked at: (CELLS,)."""
-    rest = np.tile(np.arange(RESPONSES), (_SIZES[LOOKED] + _SIZES[BOTH]) // RESPONSES)
-    return np.concatenate([np.zeros(_SIZES[TESTED]), rest]).astype(np.int64)
+    return _axis(3)
+
+
+def without_grades() -> Int64:
+    """The number of each cell in the alphabet of older populations, which knew no grades: (CELLS,)."""
+    shapes = [(a, p, r) for a, p, _, r in _SHAPES]
+    first = np.cumsum([0, *(int(np.prod(shape)) for shape in shapes)])
+    axes = ranges(), p_value_bins(), response_bins()
+    return np.concatenate([
+        first[kind] + np.ravel_multi_index(tuple(axis[kinds() == kind] for axis in axes), shape)
+        for kind, shape in enumerate(shapes)
+    ])  # fmt: skip
 
 
 def is_tested() -> npt.NDArray[np.bool_]:

@@ -22,7 +22,7 @@ from oscar_causal.discovery.cells import CELLS, word_values
 from oscar_causal.discovery.evidence import CONTROL, FOLDS, FleetEvidence, subject_groups
 from oscar_causal.discovery.pooling import PairSums, fleet_q_values, pair_sums
 from oscar_causal.discovery.reading import NONE, Features, Read, Readings, readings_of, rule_features
-from oscar_causal.discovery.two_groups import RARE, PairCells, Said, either, fit
+from oscar_causal.discovery.two_groups import MEMBER, NO_MEMBER, NOT_READ, RARE, PairCells, Said, either, fit
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -59,10 +59,6 @@ class Classical:
         if label not in self.features:
             return 0
         return 1 if event in self.members[label] else 2
-
-
-NOT_READ, MEMBER, NO_MEMBER = range(3)
-"""Indices into `two_groups.GROUPS`."""
 
 
 def _group(readings: Readings | None, label: str, event: str) -> int:

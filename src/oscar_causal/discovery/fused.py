@@ -20,11 +20,16 @@ from oscar_causal.data.rules import EventIndex, reasons
 from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery import intervention
 from oscar_causal.discovery.boundary import EventEvidence, Verdict
-from oscar_causal.discovery.cells import CELLS, NO_WORD, cells_of, one_sided, word_of
+from oscar_causal.discovery.cells import CELLS, NO_WORD, cells_of, grade_of, one_sided, word_of
 from oscar_causal.discovery.close_look import CloseLook, close_look
 from oscar_causal.discovery.contexts import Bool, Int64, Stream
 from oscar_causal.discovery.fleet_prior import FleetPrior, subject_fold
-from oscar_causal.discovery.intervention import InterventionConfig, LabelEvidence, shuffled_reference
+from oscar_causal.discovery.intervention import (
+    InterventionConfig,
+    LabelEvidence,
+    measured_fall,
+    shuffled_reference,
+)
 from oscar_causal.discovery.reading import Read
 from oscar_causal.discovery.subject import Subject
 from oscar_causal.discovery.two_groups import log_odds, posterior
@@ -181,7 +186,10 @@ def measured_cells(measured: Measured, j: int, names: list[str]) -> dict[str, in
     p_value = np.array([np.nan if e.p_value is None else e.p_value for e in known])
     response = np.array([look.responses[place[e.event], j] if e.event in place else np.nan for e in known])
     effect = np.array([e.effect for e in known])
-    cells = cells_of(np.full(len(known), item.observed), one_sided(p_value, effect), response)
+    grade = [grade_of(e.p_value, e.share, measured_fall(item.observed, e.effect, e.alone, e.jointly)) for e in known]
+    cells = cells_of(
+        np.full(len(known), item.observed), one_sided(p_value, effect), response, np.array(grade, np.int64)
+    )
     return {e.event: int(cell) for e, cell in zip(known, cells, strict=True)}
 
 

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from oscar_causal.data.folders import check_format, read_json, write_json
 from oscar_causal.data.rules import read_rules
 from oscar_causal.data.subjects import seen_subjects
-from oscar_causal.discovery.cells import CELLS
+from oscar_causal.discovery.cells import CELLS, OLD_CELLS, without_grades
 from oscar_causal.discovery.evidence import FOLDS
 from oscar_causal.discovery.fleet_prior import Classical, FleetPrior
 from oscar_causal.discovery.reading import Features, Readings
@@ -25,7 +25,7 @@ from oscar_causal.errors import FolderError, UsageError
 
 FORMAT_VERSION = 3
 """1: no readings; the classical boundary's word in a sequence was a part of the tables and is no longer used. 2: no
-table of its own for bystanders of a boundary that was read, no expected errors."""
+table of its own for bystanders of a boundary that was read, no grades, no expected errors."""
 FILES = ("prior.json", "prior.parquet", "readings.json", "rules.json")
 NEEDED = ("prior.json", "prior.parquet")
 PAIRS = pa.schema([("label", pa.string()), ("event", pa.string()), ("sequences", pa.int64())])
@@ -154,9 +154,9 @@ def _tables(info: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     ratios, means = np.array(info["log_ratios"], float), np.array(info["class_means"], float)
     version = info["format_version"]
     if version == 1:
-        ratios, means = np.stack([ratios[:, :CELLS]] * 2, axis=1), np.stack([means] * 2, axis=1)
+        ratios, means = np.stack([ratios[:, :OLD_CELLS]] * 2, axis=1), np.stack([means] * 2, axis=1)
     if version < 3:
-        ratios = ratios[:, [0, 1, 0]]
+        ratios = ratios[:, [0, 1, 0]][:, :, without_grades()]
     errors = np.array(info["errors"], float) if version >= 3 else np.stack([1 - np.arange(101) / 100] * FOLDS)
     shapes = ((FOLDS, len(GROUPS), CELLS), (FOLDS, 2, len(CLASSES)), (FOLDS, 101))
     if (ratios.shape, means.shape, errors.shape) != shapes or not ((errors >= 0) & (errors <= 1)).all():

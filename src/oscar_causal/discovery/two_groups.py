@@ -17,7 +17,10 @@ learnt from the model's own verdicts, which would confirm themselves. Without a 
 which nothing speaks for, and f1 and the rates are learnt by expectation-maximisation. A larger response never speaks
 less for a cause. p: the p-value of the one-shot test; e(p) = 1 / (2 sqrt(p)) turns it into an e-value, whose mean is at
 most 1 when there is no effect: nothing to fit, nothing to overstate. Test and look ask the same model, which learnt
-from the labels that were read: where there are all three, e(p) counts half.
+from the labels that were read: where there are all three, e(p) counts half. Of events outside a boundary that was read
+(and of labels without one, beside others that have one) the grade of the one-shot evidence speaks instead, its f1 and
+f0 learnt likewise: finalists are chosen by slopes, and which bystanders they take for causes is seen where nobody is
+in doubt.
 """
 
 from __future__ import annotations
@@ -30,10 +33,11 @@ import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
 from oscar_causal.discovery.cells import (
-    CELLS,
+    GRADES,
     P_VALUE_EDGES,
     RANGES,
     RESPONSES,
+    grades,
     is_looked,
     is_tested,
     p_value_bins,
@@ -55,10 +59,13 @@ CAUSE_RESPONSES = np.array([[0.6, 0.1, 0.1, 0.1, 0.1], [0.2, 0.1, 0.15, 0.25, 0.
 
 The first column, how often a cause does not answer at all (a stand-in was not found, the model errs), stays as it is: a
 silent cause and no cause look alike, so looks cannot tell."""
+NULL_GRADES, CAUSE_GRADES = np.array([0.97, 0.015, 0.008, 0.004, 0.003]), np.array([0.2, 0.1, 0.15, 0.25, 0.3])
+"""(GRADES,)"""
 LARGEST_LOG_RATIO = 7.0
 """No cell moves the odds by more than exp(7), about 1,000: tables fitted to finite fleets know no certainty."""
 GROUPS = ("label not read", "member", "no member")
 """Of a pair: are there readings of its label (`reading`), and is the event in the boundary that is read?"""
+NOT_READ, MEMBER, NO_MEMBER = range(3)
 CLASSES = tuple(
     f"{classical}, {pooled}, {label} label"
     for classical in ("no classical boundary", "classical member", "no classical member")
@@ -124,7 +131,8 @@ class TwoGroups:
 def fit(cells: PairCells) -> TwoGroups:
     """Fit the responses of causes, the class means and the pairs' rates.
 
-    >>> pair, cell = np.repeat([0, 1], 50), np.repeat([32, 28], 50)  # large and no response
+    >>> from oscar_causal.discovery.cells import CELLS
+    >>> pair, cell = np.repeat([0, 1], 50), np.repeat([86, 82], 50)  # large and no response
     >>> found = fit(PairCells(pair, cell, np.ones(100), np.zeros(2, np.int64), np.zeros(CELLS)))
     >>> bool(found.rates[0] > 0.9 and found.rates[1] < 0.1)
     True
@@ -170,15 +178,34 @@ class _Tables:
 
     def learnt(self, weights: Float64) -> Float64:
         """From the chance that each row is of a cause."""
-        others = [self._answers((1 - weights) * (self.group == k)) for k in range(1, len(GROUPS))]
         cause = _cause_responses(self._answers(weights), silence_is_known=self.read)
-        return self._ratios(cause, [self.null, *(_shares(counts, self.null) for counts in others)])
+        if not self.read:
+            return self._ratios(cause, [self.null] * len(GROUPS))
+        members = _shares(self._answers((1 - weights) * (self.group == MEMBER)), self.null)
+        ratios = self._ratios(cause, [self.null, members, self.null])
+        ratios[[NOT_READ, NO_MEMBER]] = self._by_grade(weights)
+        return ratios
+
+    def _by_grade(self, weights: Float64) -> Float64:
+        """Log likelihood ratios of all cells by grade and range of P(label)."""
+        others = self._sums((1 - weights) * (self.group == NO_MEMBER), grades(), GRADES)
+        cause, null = self._sums(weights, grades(), GRADES), np.broadcast_to(NULL_GRADES, others.shape)
+        ratios = np.log(_shares(cause, np.broadcast_to(CAUSE_GRADES, cause.shape))) - np.log(_shares(others, null))
+        for row, met in zip(ratios, cause + others, strict=True):
+            row[:] = isotonic_regression(row, weights=met + 1.0).x
+        return _limited(ratios[ranges(), grades()])
 
     def _answers(self, weights: Float64) -> Float64:
-        return _by_response(_sums(self.cells.cell, self.cells.count * weights, CELLS))
+        return self._sums(weights * is_looked()[self.cells.cell], response_bins(), RESPONSES)
+
+    def _sums(self, weights: Float64, axis: Int64, size: int) -> Float64:
+        """Counts by range of P(label) and place on an axis: (RANGES, size)."""
+        sums = np.zeros((RANGES, size))
+        np.add.at(sums, (ranges()[self.cells.cell], axis[self.cells.cell]), self.cells.count * weights)
+        return sums
 
     def _ratios(self, cause: Float64, nulls: Sequence[Float64]) -> Float64:
-        return np.stack([_log_ratios(cause, null, self.met, read=k > 0) for k, null in enumerate(nulls)])
+        return np.stack([_log_ratios(cause, null, self.met, half=self.read) for null in nulls])
 
 
 class _Rates:
@@ -252,7 +279,7 @@ def expected_errors(posteriors: Float64, counts: Float64) -> Float64:
     above = posteriors[:, None] >= steps - TINY
     number = counts @ above
     errors: Float64 = np.where(number > 0, (counts * (1 - posteriors)) @ above / np.maximum(number, TINY), 1 - steps)
-    return errors
+    return errors.round(6)
 
 
 def e_values() -> Float64:
@@ -292,17 +319,21 @@ def _by_response(counts: Float64) -> Float64:
     return sums
 
 
-def _log_ratios(cause: Float64, null: Float64, met: Float64, *, read: bool) -> Float64:
-    """Log likelihood ratio of every cell; that of the response rises with it (weights: how often it was met)."""
+def _log_ratios(cause: Float64, null: Float64, met: Float64, *, half: bool) -> Float64:
+    """Log likelihood ratio of every cell by p-value and response; that of the response rises with it."""
     by_response = np.log(cause) - np.log(null)
     for row, weight in zip(by_response, met, strict=True):
         row[:] = isotonic_regression(row, weights=weight + 1.0).x
     ratios = np.where(is_tested(), np.log(e_values())[p_value_bins()], 0.0)
-    ratios *= np.where(is_looked() & read, 0.5, 1.0)
+    ratios *= np.where(is_looked() & half, 0.5, 1.0)
     ratios += np.where(is_looked(), by_response[ranges(), response_bins()], 0.0)
-    ratios[ranges() == 0] = 0.0  # the model does not see the label: its answers are worth nothing
-    clipped: Float64 = np.clip(ratios, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO)
-    return clipped
+    return _limited(ratios)
+
+
+def _limited(ratios: Float64) -> Float64:
+    """Ratios of all cells, none too large; where the model does not see the label, its answers are worth nothing."""
+    limited: Float64 = np.where(ranges() == 0, 0.0, np.clip(ratios, -LARGEST_LOG_RATIO, LARGEST_LOG_RATIO))
+    return limited.round(4)  # no table is known better, and files stay small
 
 
 def _sums(index: Int64, values: Float64, size: int) -> Float64:

@@ -20,7 +20,8 @@ from oscar_causal.discovery.fleet_prior import FleetPrior
 from oscar_causal.discovery.prior_files import write_prior
 from oscar_causal.errors import FolderError
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+"""1: `statistics/cells` in an alphabet without grades, which says nothing in this one."""
 LABEL_SCHEMA = pa.schema(
     [
         ("label", pa.string()),

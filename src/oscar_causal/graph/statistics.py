@@ -1,11 +1,12 @@
 """The `statistics/` of a population folder, read back: the whole numbers that `merge` takes, or why they are not.
 
-Older folders counted no patterns, and the words of their cells meant something else: they are left out. They did not
-tell unlabelled sequences apart either, nor count absent labels: none are known of.
+Of folders of format 1 the cells are left out: they were counted in another alphabet, and close looks can be made again.
+Older ones counted no patterns, did not tell unlabelled sequences apart, nor count absent labels: none are known of.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oscar_causal.discovery.cells import ACTED, CELLS, OUTSIDE
-from oscar_causal.discovery.evidence import GROUPS, SCHEMAS, FleetEvidence, empty_evidence, merge
+from oscar_causal.discovery.evidence import GROUPS, SCHEMAS, FleetEvidence, empty_evidence
 from oscar_causal.errors import FolderError
-from oscar_causal.graph.population_folder import read_part
+from oscar_causal.graph.population_folder import read_info, read_part
 
 _NEWER = {"labels": ("unlabelled", "absent")}
 """Table -> sums that older folders lack."""
@@ -26,13 +27,9 @@ _SIGNED = ("effect", "window")
 
 def read_statistics(folder: Path | str) -> FleetEvidence:
     """The sums a population was made from, to be merged with others."""
-    if (Path(folder) / "statistics" / "patterns.parquet").exists():
-        return FleetEvidence(**{name: _table(folder, name) for name in SCHEMAS})
-    parts = {name: _table(folder, name) for name in SCHEMAS if name != "patterns"}
-    cells = parts["cells"]
-    plain = pa.array(cells["cell"].to_numpy() % CELLS, pa.int32())
-    parts["cells"] = cells.set_column(cells.schema.get_field_index("cell"), "cell", plain)
-    return merge([FleetEvidence(**parts)])
+    patterns = (Path(folder) / "statistics" / "patterns.parquet").exists()
+    there = {"patterns": patterns, "cells": read_info(folder)["format_version"] > 1}
+    return replace(empty_evidence(), **{name: _table(folder, name) for name in SCHEMAS if there.get(name, True)})
 
 
 def _table(folder: Path | str, name: str) -> pa.Table:

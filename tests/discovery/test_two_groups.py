@@ -247,6 +247,29 @@ def test_bystanders_that_speak_up_are_no_news_and_do_not_convict_themselves() ->
     assert (found.log_ratios[:, ranges() == 0] == 0).all()
 
 
+def test_labels_that_were_not_read_teach_nothing() -> None:
+    """A thousand looks at a label without a boundary leave the tables of the others as they are."""
+    pair = np.repeat([0, 1], 50)
+    cell = cells_of(np.full(100, 0.9), np.full(100, 0.2), np.full(100, 0.9), np.where(pair == 0, 4, 1))
+    said = Said(np.where(pair == 0, 0.998, 0.0), np.full(100, 0.011), np.full(2, 8), np.array([MEMBER, NO_MEMBER]))
+    alone = PairCells(pair, cell, np.ones(100), np.full(2, 8), np.zeros(CELLS), said)
+    more = PairCells(
+        np.append(pair, 2),
+        np.append(cell, cell[-1]),
+        np.append(np.ones(100), 1000.0),
+        np.array([8, 8, 0]),
+        np.zeros(CELLS),
+        Said(
+            np.append(said.acted, 0.0),
+            np.append(said.outside, 1.0),
+            np.array([8, 8, 0]),
+            np.array([MEMBER, NO_MEMBER, 0]),
+        ),
+    )
+    shown = is_looked() & is_tested()
+    assert fit(more).log_ratios[:, shown] == pytest.approx(fit(alone).log_ratios[:, shown])
+
+
 def test_where_all_three_ask_one_model_the_p_value_counts_half() -> None:
     one = np.zeros(1, np.int64)
     said = Said(np.zeros(1), np.ones(1), one, np.array([MEMBER]))

@@ -47,7 +47,6 @@ from oscar_causal.discovery.cells import (
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
-Bool = npt.NDArray[np.bool_]
 
 PRIOR_SEQUENCES = 2.0
 """k: the class mean weighs as much as so many sequences of the pair."""
@@ -57,10 +56,10 @@ NULL_RESPONSES = np.array([0.9, 0.05, 0.03, 0.01, 0.01])
 CAUSE_RESPONSES = np.array([[0.6, 0.1, 0.1, 0.1, 0.1], [0.2, 0.1, 0.15, 0.25, 0.3], [0.2, 0.05, 0.1, 0.15, 0.5]])
 """(RANGES, RESPONSES): where the model sees the label, taking a cause out mostly takes the label away.
 
-The first column, how often a cause does not answer at all (a stand-in was not found, the model errs), stays as it is: a
-silent cause and no cause look alike, so looks cannot tell."""
+Where no labels were read, the first column, how often a cause does not answer at all (a stand-in was not found, the
+model errs), stays as it is: a silent cause and no cause look alike, so looks cannot tell."""
 NULL_GRADES, CAUSE_GRADES = np.array([0.97, 0.015, 0.008, 0.004, 0.003]), np.array([0.2, 0.1, 0.15, 0.25, 0.3])
-"""(GRADES,)"""
+"""(GRADES,) first guesses: of events outside a boundary few are finalists, most causes are."""
 LARGEST_LOG_RATIO = 7.0
 """No cell moves the odds by more than exp(7), about 1,000: tables fitted to finite fleets know no certainty."""
 GROUPS = ("label not read", "member", "no member")
@@ -178,9 +177,11 @@ class _Tables:
 
     def learnt(self, weights: Float64) -> Float64:
         """From the chance that each row is of a cause."""
-        cause = _cause_responses(self._answers(weights), silence_is_known=self.read)
         if not self.read:
+            cause = _cause_responses(self._answers(weights), silence_is_known=False)
             return self._ratios(cause, [self.null] * len(GROUPS))
+        weights = weights * (self.group != NOT_READ)  # of the others nobody told anything
+        cause = _cause_responses(self._answers(weights), silence_is_known=True)
         members = _shares(self._answers((1 - weights) * (self.group == MEMBER)), self.null)
         ratios = self._ratios(cause, [self.null, members, self.null])
         ratios[[NOT_READ, NO_MEMBER]] = self._by_grade(weights)

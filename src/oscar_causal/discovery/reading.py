@@ -51,6 +51,8 @@ explains nothing, however much rarer it is without."""
 QUIET, PLAIN = 0.5, 0.9
 """An event that acted with less than the first chance may have stand-ins; with the second it is not asked for again."""
 LEAST_CHANCE = 1e-6
+REMEMBERED = 1 << 16
+"""Readings that are kept to be given again."""
 SURE = 0.999
 """No count makes a cause certain: the assumptions may fail."""
 
@@ -149,6 +151,8 @@ class Readings:
         """The same for a pattern."""
         known = self._read.get((label, pattern, fold))
         if known is None:
+            if len(self._read) >= REMEMBERED:
+                self._read.clear()
             known = self._read[label, pattern, fold] = self._of_pattern(label, pattern, fold)
         return known
 

@@ -280,7 +280,11 @@ class Visit:
     def go(self, fragment: str = "") -> Any:
         self.page.goto(self.url + fragment)
         self.page.wait_for_selector("main h2", state="attached", timeout=10_000)
+        self.page.evaluate(SETTLED)  # another view of a page that is open is drawn a moment later
         return self.page
+
+
+SETTLED = "new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))"
 
 
 @pytest.fixture(scope="module")

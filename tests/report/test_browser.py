@@ -63,9 +63,11 @@ def test_hostile_names_are_text(visit: Any, found: list[Boundary]) -> None:
     assert page.locator("main h2").inner_text() == HOSTILE_ID
     for view in ("sequences", "labels", "fleet", "about"):
         page.click(f"a[data-page={view}]")
+        page.wait_for_selector(f"a[data-page={view}][aria-current=page]")
         for markup in ("img", "b > *", "u", "i", "main script"):
             assert page.locator(markup).count() == 0
     page.click("a[data-page=sequences]")
+    page.wait_for_selector("a[data-page=sequences][aria-current=page]")
     texts = page.locator("main").inner_text()
     assert "<b>brakes</b>" in texts
     assert "⟨U+202E⟩right to left" in texts
@@ -212,7 +214,7 @@ def test_on_a_phone_list_and_detail_take_turns(open_page: Any, file: Path) -> No
     page.wait_for_selector(".detail h2")
     assert not page.locator(".list").is_visible()
     page.click(".back")
-    assert page.locator(".list").is_visible()
+    page.wait_for_selector(".list", state="visible")
     visit.context.close()
 
 

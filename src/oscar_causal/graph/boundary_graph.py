@@ -18,12 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from oscar_causal.data.folders import check_format, read_json
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import UsageError
 from oscar_causal.graph.population import BOUNDARY_SCHEMA
-from oscar_causal.graph.population_folder import read_rows
+from oscar_causal.graph.population_folder import read_info, read_rows
 
 SIGNS = {"cause": "+", "inhibitor": "-"}
 Pair = tuple[str, str]
@@ -113,8 +112,7 @@ def read_population(folder: Path | str) -> nx.DiGraph:
     `strength` is the mean effect over the fleet, `sd` its spread between sequences, `of` the sequences with the event
     in which it was tested, `found` those that accepted it with that sign, `world_p` the test on observed labels.
     """
-    info = read_json(Path(folder) / "population.json")
-    check_format(info, Path(folder) / "population.json", kind="population", newest=1)
+    read_info(folder)
     rows = read_rows(folder, "boundaries.parquet", BOUNDARY_SCHEMA, needed=("label", "event", "verdict"))
     graph = nx.DiGraph(kind="population")
     for row in rows:

@@ -253,6 +253,12 @@ def test_the_prior_comes_back_from_disk(tmp_path: Path) -> None:
     first = prior_digest(tmp_path)
     (tmp_path / "prior.json").write_text((tmp_path / "prior.json").read_text() + " ")
     assert prior_digest(tmp_path) != first
+    info = json.loads((tmp_path / "prior.json").read_text())
+    for name, wrong in (("errors", [[2.0] * 101] * FOLDS), ("log_ratios", [[[0.0]]]), ("errors", None)):
+        (tmp_path / "prior.json").write_text(json.dumps(info | {name: wrong}))
+        with pytest.raises(FolderError, match="damaged population"):
+            read_prior(tmp_path)
+    (tmp_path / "prior.json").write_text(json.dumps(info))
     (tmp_path / "prior.parquet").write_bytes(b"no parquet")
     with pytest.raises(FolderError, match="damaged population"):
         read_prior(tmp_path)

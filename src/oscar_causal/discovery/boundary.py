@@ -74,7 +74,7 @@ class EventEvidence:
     posterior: float | None = None
     """`fused`: P(this event is a cause here)."""
     prior: float | None = None
-    """`fused`: how often the event is a cause where label and event are present, from the rest of the fleet."""
+    """`fused`: the chance that the event is a cause here before its own evidence, from the rest of the fleet."""
     log_ratio: float | None = None
     """`fused`: log likelihood ratio of this sequence's own evidence, nats."""
     response: float | None = None

@@ -23,7 +23,7 @@ RESPONSE_EDGES = (0.05, 0.15, 0.4, 0.75)
 P_VALUE_EDGES = (0.5, 0.1, 0.025, 0.005, 0.001)
 SHARE_EDGES = (0.7, 0.95)
 RANGES, RESPONSES, P_VALUES = len(PROBABILITY_EDGES) + 1, len(RESPONSE_EDGES) + 1, len(P_VALUE_EDGES) + 1
-UNTESTED, TESTED_ONLY = 0, 1
+UNTESTED, UNCONVINCING = 0, 1
 GRADES = 3 + len(SHARE_EDGES)
 """Not tested; tested, and nothing speaks for it; then by share."""
 TESTED, LOOKED, BOTH = range(3)
@@ -64,7 +64,7 @@ def grade_of(p_value: float | None, share: float | None, fall: float) -> int:
     if p_value is None:
         return UNTESTED
     speaks = fall >= FALL and (p_value <= P_VALUE_EDGES[2] if share is None else share > 0)
-    return TESTED_ONLY + int(np.searchsorted(SHARE_EDGES, share or 0.0, side="right")) + 1 if speaks else TESTED_ONLY
+    return UNCONVINCING + int(np.searchsorted(SHARE_EDGES, share or 0.0, side="right")) + 1 if speaks else UNCONVINCING
 
 
 def cells_of(probability: Float64, p_value: Float64, response: Float64, grade: Int64) -> Int64:
@@ -80,7 +80,7 @@ def cells_of(probability: Float64, p_value: Float64, response: Float64, grade: I
     tested, looked = ~np.isnan(p_value), ~np.isnan(response)
     small = P_VALUES - 1 - np.searchsorted(P_VALUE_EDGES[::-1], np.where(tested, p_value, 1.0), side="left")
     large = np.searchsorted(RESPONSE_EDGES, np.where(looked, response, 0.0), side="right")
-    strong, none = np.maximum(grade - TESTED_ONLY, 0), np.zeros_like(at)
+    strong, none = np.maximum(grade - UNCONVINCING, 0), np.zeros_like(at)
     of_kind = [
         FIRST[kind] + np.ravel_multi_index(axes, _SHAPES[kind])
         for kind, axes in enumerate(((at, small, strong, none), (at, none, none, large), (at, small, strong, large)))
@@ -126,7 +126,7 @@ def p_value_bins() -> Int64:
 
 def grades() -> Int64:
     """The grade of each cell: (CELLS,)."""
-    return np.where(is_tested(), _axis(2) + TESTED_ONLY, UNTESTED)
+    return np.where(is_tested(), _axis(2) + UNCONVINCING, UNTESTED)
 
 
 def response_bins() -> Int64:

@@ -159,8 +159,10 @@ def _tables(info: Mapping[str, Any]) -> tuple[Any, Any, Any]:
         ratios = ratios[:, [0, 1, 0]][:, :, without_grades()]
     errors = np.array(info["errors"], float) if version >= 3 else np.stack([1 - np.arange(101) / 100] * FOLDS)
     shapes = ((FOLDS, len(GROUPS), CELLS), (FOLDS, 2, len(CLASSES)), (FOLDS, 101))
-    if (ratios.shape, means.shape, errors.shape) != shapes or not ((errors >= 0) & (errors <= 1)).all():
+    if (ratios.shape, means.shape, errors.shape) != shapes:
         raise ValueError("sizes")
+    if not (np.isfinite(ratios).all() and ((errors >= 0) & (errors <= 1)).all()):
+        raise ValueError("numbers")
     return ratios, means, errors
 
 

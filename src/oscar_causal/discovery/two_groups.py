@@ -25,7 +25,6 @@ in doubt.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -33,6 +32,7 @@ import numpy.typing as npt
 from scipy.optimize import isotonic_regression
 
 from oscar_causal.discovery.cells import (
+    CELLS,
     GRADES,
     P_VALUE_EDGES,
     RANGES,
@@ -130,7 +130,6 @@ class TwoGroups:
 def fit(cells: PairCells) -> TwoGroups:
     """Fit the responses of causes, the class means and the pairs' rates.
 
-    >>> from oscar_causal.discovery.cells import CELLS
     >>> pair, cell = np.repeat([0, 1], 50), np.repeat([86, 82], 50)  # large and no response
     >>> found = fit(PairCells(pair, cell, np.ones(100), np.zeros(2, np.int64), np.zeros(CELLS)))
     >>> bool(found.rates[0] > 0.9 and found.rates[1] < 0.1)
@@ -140,10 +139,8 @@ def fit(cells: PairCells) -> TwoGroups:
     group = said.groups[cells.pair]
     rates = _Rates(cells, cells.classes, learn_means=True)
     outside = _Rates(cells, said.outside_classes, learn_means=cells.said is None)
-    tables = _Tables(cells, group)
-    ratios = tables.guessed()
-    if cells.said is not None:
-        ratios = tables.learnt(either(said.acted, outside.values[cells.pair] * said.outside))
+    tables, read = _Tables(cells, group), cells.said is not None
+    ratios = tables.read(either(said.acted, outside.values[cells.pair] * said.outside)) if read else tables.guessed()
     weights = np.zeros(len(cells.pair))
     for _ in range(MAX_ROUNDS):
         rate = outside.values[cells.pair]
@@ -155,7 +152,7 @@ def fit(cells: PairCells) -> TwoGroups:
         rates.update(weights, np.ones(len(weights)))
         by_outside = weights * chance / np.maximum(prior, TINY)
         outside.update(by_outside, came_from_outside(by_outside, rate, said.outside))
-        if cells.said is None:
+        if not read:
             ratios = tables.learnt(weights)
         if change < TOLERANCE:
             break
@@ -164,49 +161,41 @@ def fit(cells: PairCells) -> TwoGroups:
 
 
 class _Tables:
-    """Log likelihood ratios of all cells, from how often each was met."""
+    """Log likelihood ratios of all cells in each group, from how often each was met: (GROUPS, CELLS)."""
 
     def __init__(self, cells: PairCells, group: Int64) -> None:
-        self.cells, self.group, self.read = cells, group, cells.said is not None
-        self.met = self._answers(np.ones(len(group)))
+        self.cells, self.group = cells, group
+        self.met = _by_response(self._counts(1.0))
         self.null = null_responses(cells.controls)
 
     def guessed(self) -> Float64:
         """Before anything is known."""
-        return self._ratios(CAUSE_RESPONSES, [self.null] * len(GROUPS))
+        return np.stack([_log_ratios(CAUSE_RESPONSES, self.null, self.met)] * len(GROUPS))
 
     def learnt(self, weights: Float64) -> Float64:
-        """From the chance that each row is of a cause."""
-        if not self.read:
-            cause = _cause_responses(self._answers(weights), silence_is_known=False)
-            return self._ratios(cause, [self.null] * len(GROUPS))
-        weights = weights * (self.group != NOT_READ)  # of the others nobody told anything
-        cause = _cause_responses(self._answers(weights), silence_is_known=True)
-        members = _shares(self._answers((1 - weights) * (self.group == MEMBER)), self.null)
-        ratios = self._ratios(cause, [self.null, members, self.null])
-        ratios[[NOT_READ, NO_MEMBER]] = self._by_grade(weights)
-        return ratios
+        """Without a reading, from what is held for causes in each row."""
+        cause = _cause_responses(_by_response(self._counts(weights)))
+        return np.stack([_log_ratios(cause, self.null, self.met)] * len(GROUPS))
 
-    def _by_grade(self, weights: Float64) -> Float64:
-        """Log likelihood ratios of all cells by grade and range of P(label)."""
-        others = self._sums((1 - weights) * (self.group == NO_MEMBER), grades(), GRADES)
-        cause, null = self._sums(weights, grades(), GRADES), np.broadcast_to(NULL_GRADES, others.shape)
-        ratios = np.log(_shares(cause, np.broadcast_to(CAUSE_GRADES, cause.shape))) - np.log(_shares(others, null))
-        for row, met in zip(ratios, cause + others, strict=True):
-            row[:] = isotonic_regression(row, weights=met + 1.0).x
-        return _limited(ratios[ranges(), grades()])
+    def read(self, weights: Float64) -> Float64:
+        """From what observed labels say: the chance that each row is of a cause."""
+        causes = self._counts(weights * (self.group != NOT_READ))  # of the others nobody told anything
+        others, bystanders = (self._counts((1 - weights) * (self.group == k)) for k in (MEMBER, NO_MEMBER))
+        cause = _shares(_by_response(causes), CAUSE_RESPONSES)
+        members = _log_ratios(cause, _shares(_by_response(others), self.null), self.met, half=True)
+        graded = _by_grade(causes, bystanders)
+        return np.stack([graded, members, graded])
 
-    def _answers(self, weights: Float64) -> Float64:
-        return self._sums(weights * is_looked()[self.cells.cell], response_bins(), RESPONSES)
+    def _counts(self, weights: Float64 | float) -> Float64:
+        return _sums(self.cells.cell, self.cells.count * weights, CELLS)
 
-    def _sums(self, weights: Float64, axis: Int64, size: int) -> Float64:
-        """Counts by range of P(label) and place on an axis: (RANGES, size)."""
-        sums = np.zeros((RANGES, size))
-        np.add.at(sums, (ranges()[self.cells.cell], axis[self.cells.cell]), self.cells.count * weights)
-        return sums
 
-    def _ratios(self, cause: Float64, nulls: Sequence[Float64]) -> Float64:
-        return np.stack([_log_ratios(cause, null, self.met, half=self.read) for null in nulls])
+def _by_grade(causes: Float64, others: Float64) -> Float64:
+    """Log likelihood ratio of every cell by its grade alone, which never speaks less the higher it is."""
+    cause, other = (_folded(counts, grades(), GRADES) for counts in (causes, others))  # (RANGES, GRADES)
+    guesses = (np.broadcast_to(guess, cause.shape) for guess in (CAUSE_GRADES, NULL_GRADES))
+    f1, f0 = (_shares(counts, guess) for counts, guess in zip((cause, other), guesses, strict=True))
+    return _limited(_rising(np.log(f1) - np.log(f0), cause + other)[ranges(), grades()])
 
 
 class _Rates:
@@ -304,10 +293,8 @@ def _shares(counts: Float64, guess: Float64) -> Float64:
     return shares
 
 
-def _cause_responses(counts: Float64, *, silence_is_known: bool) -> Float64:
-    """f1: learnt shares of the answers; the share of silent causes is given unless observed labels tell it."""
-    if silence_is_known:
-        return _shares(counts, CAUSE_RESPONSES)
+def _cause_responses(counts: Float64) -> Float64:
+    """f1 without a reading: learnt shares of the answers, the share of silent causes being given."""
     silent = CAUSE_RESPONSES[:, :1]
     answers = _shares(counts[:, 1:], CAUSE_RESPONSES[:, 1:] / (1 - silent))
     return np.concatenate([silent, (1 - silent) * answers], axis=1)
@@ -315,16 +302,22 @@ def _cause_responses(counts: Float64, *, silence_is_known: bool) -> Float64:
 
 def _by_response(counts: Float64) -> Float64:
     """Counts of cells with a response, added up by range and response: (RANGES, RESPONSES)."""
-    sums, looks = np.zeros((RANGES, RESPONSES)), is_looked()
-    np.add.at(sums, (ranges()[looks], response_bins()[looks]), counts[looks])
-    return sums
+    return _folded(np.where(is_looked(), counts, 0.0), response_bins(), RESPONSES)
 
 
-def _log_ratios(cause: Float64, null: Float64, met: Float64, *, half: bool) -> Float64:
-    """Log likelihood ratio of every cell by p-value and response; that of the response rises with it."""
-    by_response = np.log(cause) - np.log(null)
-    for row, weight in zip(by_response, met, strict=True):
-        row[:] = isotonic_regression(row, weights=weight + 1.0).x
+def _folded(counts: Float64, axis: Int64, size: int) -> Float64:
+    """Counts of all cells, added up by range of P(label) and place on an axis: (RANGES, size)."""
+    return _sums(ranges() * size + axis, counts, RANGES * size).reshape(RANGES, size)
+
+
+def _rising(ratios: Float64, met: Float64) -> Float64:
+    """The nearest rows that never fall (weights: how often each place was met)."""
+    return np.stack([isotonic_regression(row, weights=w + 1.0).x for row, w in zip(ratios, met, strict=True)])
+
+
+def _log_ratios(cause: Float64, null: Float64, met: Float64, *, half: bool = False) -> Float64:
+    """Log likelihood ratio of every cell by p-value and response; `half`: beside a response e(p) counts half."""
+    by_response = _rising(np.log(cause) - np.log(null), met)
     ratios = np.where(is_tested(), np.log(e_values())[p_value_bins()], 0.0)
     ratios *= np.where(is_looked() & half, 0.5, 1.0)
     ratios += np.where(is_looked(), by_response[ranges(), response_bins()], 0.0)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -54,10 +54,9 @@ from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.subjects import subject_hashes
 from oscar_causal.density.folds import load_models
 from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.choosing import best_classical
 from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect, merge
-from oscar_causal.discovery.fleet_prior import Classical, features_by_label, fit_prior
+from oscar_causal.discovery.fleet_prior import features_by_label, fit_prior
 from oscar_causal.discovery.fused import FusedConfig
 from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.prior_files import read_prior, write_prior
@@ -137,32 +136,26 @@ class Bench:
         parts = list(self.workers.map(fleet_workers.explain, [Task(chunk, populations) for chunk in chunks]))
         return {name: [b for part in parts for b in part[name]] for name in (ALONE, *populations)}
 
-    def population(self, name: str, classical: Classical, without: frozenset[str]) -> None:
+    def population(self, name: str, known: Learnt, without: frozenset[str]) -> None:
         """The pool's evidence with close looks; its prior is written where `fused` finds it."""
         pool = [item for item in self.pooled if item.sequence_id not in without]
         verdicts, evidence = tables(pool)
-        pooled = merge([collect(verdicts, evidence, Whereabouts.of(self.part)), self.patterns(classical, without)])
+        pooled = merge([collect(verdicts, evidence, Whereabouts.of(self.part)), known.patterns])
         folder = self.scratch / name
         folder.mkdir()
-        write_prior(folder, fit_prior(pooled, classical))
+        write_prior(folder, fit_prior(pooled, known.classical))
         chosen = choose_sequences(verdicts, self.run.args.looks)
         self.run.say("looking closely at", len(chosen), "sequences")
         own, ids = own_of(pool), list(chosen)
         parts = [ids[k : k + self.chunk] for k in range(0, len(ids), self.chunk)]
         tasks = [(name, {i: chosen[i] for i in part}, {i: own[i] for i in part}) for part in parts]
         whole = merge([pooled, *self.workers.map(fleet_workers.look, tasks)])
-        write_prior(folder, fit_prior(whole, classical))
+        write_prior(folder, fit_prior(whole, known.classical))
         if self.run.args.rules and not without:
             rules = self.recover_rules(folder, whole)
-            news = not_counted(whole.patterns, features_by_label(classical, rules))
+            news = not_counted(whole.patterns, features_by_label(known.classical, rules))
             counted = count_patterns(self.training, news)
-            write_prior(folder, fit_prior(merge([whole, counted]), classical, rules))
-
-    def patterns(self, classical: Classical, without: frozenset[str]) -> FleetEvidence:
-        """What observed labels of the training cars say of the boundaries."""
-        names = self.training.sequence_ids.to_pylist()
-        data = self.training.take([k for k, name in enumerate(names) if name not in without])
-        return count_patterns(data, features_by_label(classical))
+            write_prior(folder, fit_prior(merge([whole, counted]), known.classical, rules))
 
     def recover_rules(self, folder: Path, evidence: FleetEvidence) -> dict[str, Rule]:
         """Rules from the training cars, written beside the prior."""
@@ -193,10 +186,8 @@ class Bench:
 class Found:
     """What is known of the test sequences so far, and of the validation sequences."""
 
-    presence: list[Any]
-    order: list[Any]
+    known: Learnt
     order_off_map: list[Any]
-    positives: Mapping[str, int]
     validation: Judged
     test: Judged
     least: float
@@ -208,24 +199,22 @@ def prepare(bench: Bench) -> Found:
     run, args = bench.run, bench.run.args
     bench.pooled += bench.explain(bench.split.pool)[ALONE]
     run.done("pool", pool_pairs=len(bench.pooled))
-    presence, order = (bench.learning[name].result() for name in ("presence", "order"))
-    if {presence.sequences, order.sequences} != {len(bench.training)}:
+    known = bench.learning[ON].result()
+    if known.sequences != len(bench.training):
         raise SystemExit(
-            f"classical methods learnt from {order.sequences} sequences, the model from {len(bench.training)}"
+            f"classical methods learnt from {known.sequences} sequences, the model from {len(bench.training)}"
         )
-    classical = best_classical([presence.classical, order.classical], [bench.training])
     run.done("classical")
-    bench.population(ON, classical, frozenset())
+    bench.population(ON, known, frozenset())
     run.done("population")
-    off_map = bench.learning["off map"].result() if args.off_map else None
+    off_map = bench.learning[OFF].result() if args.off_map else None
     if off_map:
-        bench.population(OFF, off_map.classical, bench.fired)
+        bench.population(OFF, off_map, bench.fired)
         run.done("population off map", left_out=len(bench.fired))
     validation = judge(bench, bench.split.validation)
     least = best_posterior(validation[ON], bench.truth)
     run.done("validation", posterior_from_validation=least)
-    unknown = off_map.boundaries if off_map else []
-    return Found(presence.boundaries, order.boundaries, unknown, classical.positives, validation, {}, least)
+    return Found(known, off_map.boundaries[ORDER] if off_map else [], validation, {}, least)
 
 
 def judge(bench: Bench, ids: Sequence[str]) -> Judged:
@@ -260,8 +249,8 @@ def on_the_map(bench: Bench, found: Found, ids: Sequence[str], draws: int) -> di
     more = f"N = {args.contexts} + {FusedConfig().looks}"
     methods = {
         "presence oracle": Method(where_present(positive, tested)),
-        "iamb, where present": judged(read_per_sequence(found.presence, tested), "p_value"),
-        "iamb with counts and order": judged(read_per_sequence(found.order, tested), "p_value"),
+        "iamb, where present": judged(read_per_sequence(found.known.boundaries[PRESENCE], tested), "p_value"),
+        "iamb with counts and order": judged(read_per_sequence(found.known.boundaries[ORDER], tested), "p_value"),
         f"intervention, N = {args.contexts}": judged(alone, "q_value"),
         "pooled interventions, where present": Method(where_present(bench.pooled_causes, tested)),
         "close look alone (response >= 0.5)": Method(_looked(fused)),
@@ -271,7 +260,7 @@ def on_the_map(bench: Bench, found: Found, ids: Sequence[str], draws: int) -> di
     if any(item.rule is not None for b in fused for item in b.evidence):
         methods["recovered rule, evaluated here"] = Method(_by_rule(fused))
     pairs = sorted(pair for pair in methods[f"fused, {more}"].found if pair in bench.truth)
-    parts = parts_of(pairs, bench.truth, methods["presence oracle"].found, found.positives)
+    parts = parts_of(pairs, bench.truth, methods["presence oracle"].found, found.known.classical.positives)
     subjects = dict(zip(tested.sequence_ids.to_pylist(), tested.subject_ids.to_pylist(), strict=True))
     return {
         "tables": compare(methods, f"fused, {more}", bench.truth, parts, subjects, draws=draws, seed=args.seed),
@@ -332,8 +321,8 @@ def main() -> None:
         fleet = made_fleet(run, folder)
         plan = Plan(str(fleet), held_out_share(args, fleet, folder / "model"), args.seed, args.workers)
         background = stack.enter_context(Background(plan))
-        learning = {"presence": background.ask(PRESENCE), "order": background.ask(ORDER)}
-        learning |= {"off map": background.ask(ORDER, off_map=True)} if args.off_map else {}
+        learning = {ON: background.ask(PRESENCE, ORDER)}
+        learning |= {OFF: background.ask(ORDER, off_map=True)} if args.off_map else {}
         model = made_model(run, folder)
         data = read_dataset(fleet)
         training, parts = split(args, data, model)

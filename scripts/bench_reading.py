@@ -23,11 +23,10 @@ from fleet_truth import causes_of, true_rules, where_present
 
 from oscar_causal.data.rules import EventIndex, positive_names
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.discovery.choosing import best_classical
 from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.fleet_prior import features_by_label, subject_fold
 from oscar_causal.discovery.fused import EVEN
-from oscar_causal.discovery.reading import Read, Readings, count_patterns, readings_of
+from oscar_causal.discovery.reading import Read, Readings, readings_of
 from oscar_causal.score.matching import Pair, Sets
 
 READ = "observed labels, read here"
@@ -64,18 +63,15 @@ def figures(run: Run, fleet: Path) -> dict[str, Any]:
     """Learn, choose, read, compare."""
     args, data = run.args, read_dataset(fleet)
     plan = Plan(str(fleet), held_out_share(args, fleet, fleet / "none"), args.seed, args.workers)
-    presence, order = learn(plan, PRESENCE, False), learn(plan, ORDER, False)
+    known = learn(plan, (PRESENCE, ORDER), False)
     run.done("classical")
     rows = training_rows(plan, data)
     other = np.ones(len(data), bool)
     other[rows] = False
-    training, test = data.take(rows), data.take(np.flatnonzero(other & (data.labels.lengths > 0)))
-    classical = best_classical([presence.classical, order.classical], [training])
-    features = features_by_label(classical)
-    readings = readings_of(count_patterns(training, features).patterns, features)
+    test = data.take(np.flatnonzero(other & (data.labels.lengths > 0)))
+    readings = readings_of(known.patterns.patterns, features_by_label(known.classical))
     if readings is None:
         raise SystemExit("no boundary has members: nothing to read")
-    run.done("chosen")
     truth = causes_of(test)
     pairs = sorted(truth)
     found = read_all(readings, test, pairs)
@@ -86,14 +82,14 @@ def figures(run: Run, fleet: Path) -> dict[str, Any]:
     positive = {label: {n for rule in some for n in positive_names(rule)} for label, some in true_rules(fleet).items()}
     methods = {
         "presence oracle": Method(where_present(positive, test)),
-        "iamb, where present": judged(read_per_sequence(presence.boundaries, test), "p_value"),
-        "iamb with counts and order": judged(read_per_sequence(order.boundaries, test), "p_value"),
+        "iamb, where present": judged(read_per_sequence(known.boundaries[PRESENCE], test), "p_value"),
+        "iamb with counts and order": judged(read_per_sequence(known.boundaries[ORDER], test), "p_value"),
         READ: Method(acted),
     }
     subjects = dict(zip(test.sequence_ids.to_pylist(), test.subject_ids.to_pylist(), strict=True))
-    parts = parts_of(pairs, truth, methods["presence oracle"].found, classical.positives)
+    parts = parts_of(pairs, truth, methods["presence oracle"].found, known.classical.positives)
     return {
-        "training_sequences": len(training),
+        "training_sequences": known.sequences,
         "test_sequences": len(test),
         "tables": compare(methods, READ, truth, parts, subjects, draws=DRAWS, seed=args.seed),
         "calibration": calibration(found, truth),

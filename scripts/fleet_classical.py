@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from multiprocessing import get_context
@@ -12,23 +13,31 @@ from fleet_truth import causes_of, fired_last_routes, true_rules
 
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.subjects import held_out, pack_subjects
+from oscar_causal.discovery.choosing import best_classical
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.features import FeatureConfig, FeatureKind
 from oscar_causal.discovery.classical.learning import learn_boundaries
 from oscar_causal.discovery.classical.methods import BaselineConfig
-from oscar_causal.discovery.fleet_prior import Classical
+from oscar_causal.discovery.evidence import FleetEvidence
+from oscar_causal.discovery.fleet_prior import Classical, features_by_label
+from oscar_causal.discovery.reading import count_patterns
 from oscar_causal.graph.assembling import classical_of
 
-PRESENCE: tuple[FeatureKind, ...] = ("presence",)
-ORDER: tuple[FeatureKind, ...] = ("presence", "counts", "order")
+Kinds = tuple[FeatureKind, ...]
+PRESENCE: Kinds = ("presence",)
+ORDER: Kinds = ("presence", "counts", "order")
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """IAMB's boundaries, the same as `fused` takes them, and how many sequences they were learnt from."""
+    """What the training cars say without a model."""
 
-    boundaries: list[GlobalBoundary]
+    boundaries: dict[Kinds, list[GlobalBoundary]]
+    """IAMB's, for each choice of features."""
     classical: Classical
+    """Each label's best of them, as `fused` takes it."""
+    patterns: FleetEvidence
+    """How often each pattern of those boundaries came with the label."""
     sequences: int
 
 
@@ -47,7 +56,7 @@ def training_rows(plan: Plan, data: Dataset) -> np.ndarray:
     return np.flatnonzero(~held_out(data.subject_ids, plan.held_out, seed=plan.seed))
 
 
-def learn(plan: Plan, kinds: tuple[FeatureKind, ...], off_map: bool) -> Learnt:
+def learn(plan: Plan, features: Sequence[Kinds], off_map: bool) -> Learnt:
     """Boundaries of the training cars; off the map without the sequences in which a last route fired."""
     data = read_dataset(plan.fleet)
     training = data.take(training_rows(plan, data))
@@ -55,9 +64,14 @@ def learn(plan: Plan, kinds: tuple[FeatureKind, ...], off_map: bool) -> Learnt:
         fired = fired_last_routes(true_rules(Path(plan.fleet)), causes_of(data))
         names = training.sequence_ids.to_pylist()
         training = training.take([k for k, name in enumerate(names) if name not in fired])
-    config = BaselineConfig(features=FeatureConfig(kinds))
-    found = learn_boundaries(training, config, workers=plan.workers)
-    return Learnt(found, classical_of("iamb", found, pack_subjects(training.subject_ids)), len(training))
+    found = {
+        kinds: learn_boundaries(training, BaselineConfig(features=FeatureConfig(kinds)), workers=plan.workers)
+        for kinds in features
+    }
+    subjects = pack_subjects(training.subject_ids)
+    classical = best_classical([classical_of("iamb", items, subjects) for items in found.values()], [training])
+    patterns = count_patterns(training, features_by_label(classical))
+    return Learnt(found, classical, patterns, len(training))
 
 
 class Background:
@@ -66,9 +80,9 @@ class Background:
     def __init__(self, plan: Plan) -> None:
         self.plan, self.process = plan, ProcessPoolExecutor(1, get_context("spawn"))
 
-    def ask(self, kinds: tuple[FeatureKind, ...], *, off_map: bool = False) -> Future[Learnt]:
+    def ask(self, *features: Kinds, off_map: bool = False) -> Future[Learnt]:
         """Begin, or wait in line."""
-        return self.process.submit(learn, self.plan, kinds, off_map)
+        return self.process.submit(learn, self.plan, features, off_map)
 
     def __enter__(self) -> Background:
         return self

@@ -122,6 +122,23 @@ def test_a_label_that_the_model_rules_out_has_no_cause_by_score(workshop: Any) -
     assert accepted(explain(never, names(30))) == {}
 
 
+def two_sided(present: np.ndarray) -> np.ndarray:
+    """Without e3 the label is a little less likely here, and all but sure in contexts where e5 or e7 is out too."""
+    rest = present[:, [5, 7]].all(1)
+    return np.where(rest, np.where(present[:, 3], 0.2, 0.12), np.where(present[:, 3], 0.05, 0.95))[:, None]
+
+
+def test_no_score_makes_a_cause_of_what_a_test_calls_an_inhibitor(workshop: Any) -> None:
+    boundary = explain(SlopedModel(workshop.response(40, two_sided), {3: 1.0, 5: -0.5, 7: -0.5}), names(30))
+    item = evidence(boundary, "e3")
+    assert item.q_value is not None
+    assert item.alone is not None
+    assert item.q_value < 0.05
+    assert item.effect < -0.2
+    assert item.alone == pytest.approx(0.08)  # the odds fall by 45 %
+    assert (item.verdict, item.accepted_by) == ("not resolvable", None)
+
+
 def test_what_a_test_has_shown_says_so(workshop: Any) -> None:
     boundary = explain(SlopedModel(workshop.response(40, needs(2, 5)), {2: 1.0, 5: 0.6, 7: 0.5}), names(30))
     assert {e.event: e.accepted_by for e in boundary.evidence} == {"e2": "test", "e5": "test", "e7": None}

@@ -209,9 +209,12 @@ class _Judge:
         partner = removed.partner.get(t)
         jointly = None if partner is None else self.reference - removed.without_both[t]
         share = None if self.share is None else float(self.share[t])
-        verdict = self._verdict(q, self._strength(float(tested.tests.effects[k]), drop), (low, high))
+        conditional = float(tested.tests.effects[k])
+        verdict = self._verdict(q, self._strength(conditional, drop), (low, high))
         by: AcceptedBy | None = "test" if verdict in ("cause", "inhibitor") else None
-        if by is None and self._speaks_for(share, measured_fall(self.reference, effect, drop, jointly)):
+        against = q <= self.config.alpha and conditional < 0  # then a test does tell, and not for a cause
+        fall = measured_fall(self.reference, effect, drop, jointly)
+        if by is None and not against and self._speaks_for(share, fall):
             verdict, by = "cause", "score"
         return EventEvidence(
             event=self.names[t],

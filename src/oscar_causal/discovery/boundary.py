@@ -80,7 +80,7 @@ class EventEvidence:
     response: float | None = None
     """`fused`: largest fall of P(label) the event makes, alone or with another one out, as a share of P(label)."""
     fleet_sequences: int | None = None
-    """`fused`: sequences of the fleet with label and event."""
+    """`fused`: sequences of the fleet with label and event that have a row of evidence."""
     classical: bool | None = None
     """`fused`: is the event in the classical boundary? None = there is none."""
     rule: bool | None = None

@@ -49,7 +49,7 @@ SCHEMAS = {
     "labels": (LABEL_KEYS, LABEL_SUMS),
     "patterns": (PATTERN_KEYS, ["sequences", "positives"]),
 }
-"""Table -> (keys, sums). `pairs`: sequences with label and event; how many were tested; sums over the tested ones of
+"""Table -> (keys, sums). `pairs`: sequences with a row of evidence; how many were tested; sums over the tested ones of
 effect, its square and its squared standard error (over `noisy` of them). `cells`: close looks, see `cells`. `labels`:
 `unlabelled` of the sequences have no recorded labels (the model's word alone); `absent` further ones were explained
 although the label is recorded not to have come, and count nowhere else. `patterns`: which features of a boundary (a

@@ -268,7 +268,7 @@ def main() -> None:
                 print(json.dumps(log[-1]), flush=True)
 
         if not Path(model).exists():
-            train(data, model, config, on_step=on_step)
+            train(data, model, config, workers=args.workers, on_step=on_step)
         quality = json.loads((Path(model) / "quality.json").read_text())
         clock["trained"] = time.time()
         print("labels", {k: round(quality["labels"][k]["f1"], 4) for k in ("weighted", "macro", "micro")}, flush=True)

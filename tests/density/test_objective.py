@@ -13,8 +13,10 @@ from oscar_causal.data.batches import Encoded, encode
 from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID, build_vocabulary
 from oscar_causal.density import transformer
-from oscar_causal.density.objective import MOST_HIDDEN, Objective, hide_types, make_step
+from oscar_causal.density.next_event import time_loss
+from oscar_causal.density.objective import MOST_HIDDEN, TIME_WEIGHT, Objective, hide_types, make_step
 from oscar_causal.density.settings import TrainConfig, preset_config
+from oscar_causal.density.shortlist import past_in_run
 from oscar_causal.density.transformer import Network
 
 CONFIG = TrainConfig(min_context=3, max_length=8, prefix_weight=0.5)
@@ -114,17 +116,50 @@ def gradients(network: Network, run: Callable[[], torch.Tensor]) -> tuple[float,
     return loss.item(), torch.cat([p.grad.reshape(-1) for p in network.parameters() if p.grad is not None])
 
 
+def with_lists(network: Network) -> None:
+    """Every label listens to some types."""
+    assert network.shortlist is not None
+    lists = torch.rand(network.shortlist.types.shape).argsort(-1) + SPECIAL_IDS
+    network.shortlist.types.copy_(lists)
+
+
+def test_shortlists_learn_alone_and_the_network_what_they_leave(encoded: Encoded) -> None:
+    torch.manual_seed(0)
+    network = Network(CONFIG.network(events=8, labels=3, channels=0))
+    with_lists(network)
+    torch.nn.init.normal_(network.label_head.weight)
+    step = make_step(encoded, np.arange(7), CONFIG, 3, packed=None)
+    _, label, alone = Objective(network, CONFIG)(step, torch.tensor(1 / 31), torch.tensor(1 / 6))
+    _, hidden_y = (hidden.flatten(0, -2) for hidden in network(step.tokens))
+    begins = step.places - step.tokens.positions.expand(step.tokens.event_ids.shape).flatten()[step.places]
+    past = past_in_run(step.tokens, begins, step.places, step.tokens.event_ids.shape[1])
+    listed, bias = network.shortlist(past), network.label_head.bias  # type: ignore[misc]
+    targets, weights = step.targets[step.owners[step.places]], step.place_weights[:, None] / 6
+
+    def plain(logits: torch.Tensor) -> torch.Tensor:
+        return (F.binary_cross_entropy_with_logits(logits, targets, reduction="none") * weights).sum()
+
+    assert alone.item() == pytest.approx(plain(listed + bias).item(), rel=1e-5)
+    together = plain(listed + network.state_logits(hidden_y[step.places]))
+    outcome = time_loss(network.outcome_head(hidden_y), step.outcome_gaps, step.outcome_weights) / 6
+    assert label.item() == pytest.approx((together + TIME_WEIGHT * outcome).item(), rel=1e-5)
+    label.backward()
+    assert network.shortlist.singles.grad is None  # type: ignore[union-attr]
+    alone.backward()
+    assert network.shortlist.singles.grad.abs().sum() > 0  # type: ignore[union-attr]
+
+
 def test_padded_packed_and_shards_give_one_loss(encoded: Encoded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transformer, "packed_attention", runs_apart)
     torch.manual_seed(0)
     network = Network(CONFIG.network(events=8, labels=3, channels=0))
+    with_lists(network)
     objective = Objective(network, CONFIG)
     indices = np.arange(7)
 
     def loss(rows: np.ndarray, packed: tuple[int, int] | None) -> torch.Tensor:
         step = make_step(encoded, rows, CONFIG, 3, packed=packed)
-        event, label = objective(step, torch.tensor(1 / 31), torch.tensor(1 / 6))
-        return event + label
+        return torch.stack(objective(step, torch.tensor(1 / 31), torch.tensor(1 / 6))).sum()
 
     whole = gradients(network, lambda: loss(indices, None))
     packed = gradients(network, lambda: loss(indices, (64, 24)))

@@ -1,20 +1,17 @@
-"""Shortlists against loops over events, and the counting that chooses them against scipy's own tables."""
+"""Shortlists against loops over events."""
 
 from __future__ import annotations
 
 import itertools
-import math
 
 import numpy as np
 import pytest
 import torch
-from scipy.stats.contingency import expected_freq
 
-from oscar_causal.data.batches import Encoded, encode
+from oscar_causal.data.batches import encode
 from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import PAD_ID, SPECIAL_IDS, START_ID, build_vocabulary
-from oscar_causal.density import shortlist
-from oscar_causal.density.shortlist import Past, Shortlist, past_in_rows, past_in_run, shortlists, time_windows
+from oscar_causal.density.shortlist import Past, Shortlist, past_in_rows, past_in_run, time_windows
 from oscar_causal.density.transformer import Tokens
 
 TYPES, LABELS = 9, 4
@@ -171,49 +168,24 @@ def test_windows_lie_between_the_usual_gap_and_the_usual_length() -> None:
     assert time_windows(encode(still, build_vocabulary(still), max_length=8)).tolist() == [1.0] * 6
 
 
-def labelled_fleet(rng: np.random.Generator, count: int) -> Encoded:
-    """`hit` comes with E0, rarely without; `miss` never with E1; some sequences have no labels at all."""
-    records = []
-    for k in range(count):
-        events = [f"E{e}" for e in rng.integers(0, 8, 6)]
-        labels = [name for name, on in (("hit", "E0" in events), ("miss", "E1" not in events)) if on]
-        labels += ["rare"] if k % 50 == 0 else []
-        records.append(
-            {"sequence_id": str(k), "events": events, "times": [0.0] * 6, "labels": labels if k % 7 else None}
-        )
-    data = from_records(records)
-    return encode(data, build_vocabulary(data), max_length=16)
-
-
-def test_lists_are_ordered_by_how_far_counts_stray_from_chance() -> None:
-    encoded = labelled_fleet(np.random.default_rng(1), 700)
-    events, labels = int(encoded.events.ids.max()) + 1, 3
-    lists = shortlists(encoded, events, labels, 4)
-    rows = np.flatnonzero(encoded.labelled)
-    present, targets = encoded.events.take(rows).indicator(events), encoded.labels.take(rows).indicator(labels)
-    for label in range(labels):
-        straying = []
-        for event in range(SPECIAL_IDS, events):
-            x, y = present[:, event], targets[:, label]
-            table = np.array([[(x & y).sum(), (x & ~y).sum()], [(~x & y).sum(), (~x & ~y).sum()]])
-            expected = expected_freq(table)[0, 0]
-            straying.append(abs(table[0, 0] - expected) / math.sqrt(max(expected * (1 - x.mean()), 0.05)))
-        wanted = SPECIAL_IDS + np.argsort(-np.array(straying), kind="stable")[:4]
-        assert lists[label].tolist() == wanted.tolist()
-
-
-def test_blocks_of_sequences_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    encoded = labelled_fleet(np.random.default_rng(3), 300)
-    events = int(encoded.events.ids.max()) + 1
-    whole = shortlists(encoded, events, 3, 8)
-    monkeypatch.setattr(shortlist, "BLOCK", 37)
-    assert shortlists(encoded, events, 3, 8).tolist() == whole.tolist()
-
-
-def test_lists_never_hold_special_ids_and_fit_small_vocabularies() -> None:
-    encoded = labelled_fleet(np.random.default_rng(2), 60)
-    events = int(encoded.events.ids.max()) + 1
-    lists = shortlists(encoded, events, 3, 64)
-    assert lists.shape == (3, events - SPECIAL_IDS)
-    assert lists.min() == SPECIAL_IDS
-    assert all(len(set(row)) == events - SPECIAL_IDS for row in lists.tolist())
+def test_empty_places_say_nothing() -> None:
+    torch.manual_seed(1)
+    short, long = Shortlist(SPECIAL_IDS + TYPES, 1, 2), Shortlist(SPECIAL_IDS + TYPES, 1, 4)
+    assert (long.types == SPECIAL_IDS + TYPES).all()  # none yet
+    for part in (short, long):
+        part.types[0, :2] = torch.tensor([SPECIAL_IDS + 1, SPECIAL_IDS + 4])
+    rows = [([SPECIAL_IDS + k for k in (1, 3, 4, 4)], [0.0, 1.0, 2.0, 3.0]), ([SPECIAL_IDS + 2], [0.0])]
+    tokens = some_tokens(rows, 7)
+    at = torch.tensor([[4], [1]])
+    for parameter in short.parameters():
+        parameter.data.normal_()
+    shared = [k for k in range(long.ordered**2) if k // 4 < 2 and k % 4 < 2]
+    places = [0, 1] + [4 + 4 * n + k for n in range(3) for k in range(2)]
+    with torch.no_grad():
+        for parameter in long.parameters():
+            parameter.normal_()
+        long.singles[:, places], long.pairs[:, shared] = short.singles, short.pairs
+        long.bias.copy_(short.bias)
+        long.outer.copy_(short.outer)
+        for labels in (None, torch.tensor([0]), torch.tensor([[0], [0]])):
+            torch.testing.assert_close(long(past_in_rows(tokens, at), labels), short(past_in_rows(tokens, at), labels))

@@ -148,8 +148,8 @@ def load_weights(network: Network, path: Path) -> None:
             came = tuple(tensors[name].shape) if name in tensors else "nothing"
             raise FolderError(f"{path}: weight {name!r}: expected shape {tuple(tensor.shape)}, got {came}")
     types = tensors["shortlist.types"] if "shortlist.types" in wanted else torch.zeros(1, dtype=torch.int64)
-    if types.dtype != torch.int64 or ((types < 0) | (types >= network.config.events)).any():
-        raise FolderError(f"{path}: shortlist.types: expected event ids below {network.config.events}")
+    if types.dtype != torch.int64 or ((types < 0) | (types > network.config.events)).any():
+        raise FolderError(f"{path}: shortlist.types: expected event ids up to {network.config.events}")
     windows = tensors["shortlist.windows"] if "shortlist.windows" in wanted else torch.ones(1)
     if not (windows.isfinite() & (windows > 0)).all():
         raise FolderError(f"{path}: shortlist.windows: expected seconds above 0")
@@ -201,6 +201,11 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
     state = read_json(found[-1] / "state.json")
     check_format(state, found[-1] / "state.json", kind="checkpoint", newest=FORMAT_VERSION)
     return load_tensors(found[-1] / "state.safetensors"), state
+
+
+def has_checkpoint(folder: Path) -> bool:
+    """Is there one to go on from?"""
+    return bool(_checkpoints(folder))
 
 
 def remove_checkpoints(folder: Path) -> None:

@@ -18,7 +18,8 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import folds as subject_folds
 from oscar_causal.data.subjects import held_out, pack_subjects
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
-from oscar_causal.density.checkpoint import remove_checkpoints, save_model
+from oscar_causal.density.checkpoint import has_checkpoint, remove_checkpoints, save_model
+from oscar_causal.density.lists import boundary_lists
 from oscar_causal.density.model import OscarModel
 from oscar_causal.density.partial import CARD, is_main_process, training_folder
 from oscar_causal.density.quality import assess
@@ -36,13 +37,15 @@ def train(
     folds: int | None = None,
     resume: bool = False,
     force: bool = False,
+    workers: int = 1,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
     """Train both densities on a dataset and write the model folder; returns its quality figures.
 
     With `folds` = K, K models are trained, each without the subjects of one fold, so that every subject can later be
     explained by a model that never saw it. While training the work lies in `<out>.partial`; after a kill the same call
-    with `resume` goes on from there.
+    with `resume` goes on from there. `workers` processes look for what each label listens to (a script that asks for
+    several needs the usual `if __name__ == "__main__"`); the answer does not depend on their number.
     """
     out, config = Path(out), config or TrainConfig()
     if folds is not None and folds < 2:
@@ -52,8 +55,8 @@ def train(
     with training_folder(out, _plan(dataset, config, folds), resume=resume, force=force) as partial:
         if folds is None:
             outside = held_out(dataset.subject_ids, config.validation, seed=config.seed)
-            return train_one(dataset, outside, partial, config, resume=resume, on_step=on_step)
-        return _train_folds(dataset, partial, config, folds, resume=resume, on_step=on_step)
+            return train_one(dataset, outside, partial, config, resume=resume, workers=workers, on_step=on_step)
+        return _train_folds(dataset, partial, config, folds, resume=resume, workers=workers, on_step=on_step)
 
 
 def train_one(
@@ -64,6 +67,7 @@ def train_one(
     *,
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
+    workers: int = 1,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
     """Train on the sequences not marked `outside`, judge on those marked; fills `folder` unless that is done."""
@@ -86,7 +90,10 @@ def train_one(
     network = Network(
         config.network(events=vocabulary.size, labels=len(vocabulary.labels), channels=len(dataset.channels))
     )
-    trainer = Trainer(network, config, inside, held, folder)
+    lists = None
+    if network.shortlist is not None and not (resume and has_checkpoint(folder)):  # a checkpoint knows its own
+        lists = boundary_lists(inside_data, vocabulary, network.shortlist.types.shape[1], workers=workers)
+    trainer = Trainer(network, config, inside, held, folder, lists)
     history = trainer.fit(resume=resume, on_step=on_step)
     network.eval().requires_grad_(False)
     model = OscarModel(network, vocabulary, dataset.channels, config.max_length, config.min_context)
@@ -101,7 +108,14 @@ def train_one(
 
 
 def _train_folds(
-    dataset: Dataset, folder: Path, config: TrainConfig, count: int, *, resume: bool, on_step: OnStep | None
+    dataset: Dataset,
+    folder: Path,
+    config: TrainConfig,
+    count: int,
+    *,
+    resume: bool,
+    workers: int,
+    on_step: OnStep | None,
 ) -> dict[str, Any]:
     fold = subject_folds(dataset.subject_ids, count, seed=config.seed)
     vocabulary = build_vocabulary(dataset, min_count=config.min_count)  # shared, so that folds can be averaged
@@ -111,9 +125,8 @@ def _train_folds(
             raise UsageError(f"folds: fold {k} of {count} has no subject; use fewer folds")
         part = folder / f"fold-{k}"
         part.mkdir(exist_ok=True)
-        qualities.append(
-            train_one(dataset, fold == k, part, config, vocabulary=vocabulary, resume=resume, on_step=on_step)
-        )
+        how: dict[str, Any] = {"vocabulary": vocabulary, "resume": resume, "workers": workers, "on_step": on_step}
+        qualities.append(train_one(dataset, fold == k, part, config, **how))
     if is_main_process():
         write_json(folder / "folds.json", {"kind": "folds", "format_version": 1, "folds": count, "seed": config.seed})
     return {"folds": qualities, "labels": _mean_scores([quality["labels"] for quality in qualities])}
@@ -141,6 +154,7 @@ def _provenance(
         "sequences": len(dataset),
         "subjects": pack_subjects(dataset.subject_ids),
         "history": history,
+        "believed": trainer.run.believed,
         "steps": trainer.run.step,
         "tokens": trainer.run.tokens,
         "tokens_per_s": trainer.run.tokens / max(trainer.run.seconds, 1e-9),

@@ -56,8 +56,12 @@ class Objective(nn.Module):
         self.run_network: Callable[[Tokens], tuple[Tensor, Tensor]] = network
         """The network, or its compiled form."""
 
-    def forward(self, step: Step, token_scale: Tensor, sequence_scale: Tensor) -> tuple[Tensor, Tensor]:
-        """The next-event and the label loss, times included, scaled by 1 / global tokens and 1 / global sequences."""
+    def forward(self, step: Step, token_scale: Tensor, sequence_scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The next-event and the label loss, times included, and that of the shortlists alone.
+
+        Scaled by 1 / global tokens and 1 / global sequences. Shortlists learn as if they were alone, h^y what they
+        leave over: how much of it is true and not learnt by heart, held-out sequences decide (`Trainer`).
+        """
         hidden_x, hidden_y = (hidden.flatten(0, -2) for hidden in self.run_network(step.tokens))  # (T, D)
         network = self.network
         if torch.is_autocast_enabled(hidden_x.device.type):
@@ -68,11 +72,18 @@ class Objective(nn.Module):
         positions = step.tokens.positions
         begins = step.places - positions.expand(step.tokens.event_ids.shape).flatten()[step.places]
         past = past_in_run(step.tokens, begins, step.places, step.tokens.longest or len(positions))
-        logits = network.label_logits(hidden_y[step.places], past)  # (P, Y)
-        targets = step.targets[step.owners[step.places]]
-        label = label_loss(logits, targets, step.place_weights, lost=self.config.lost_labels, emphasis=self.emphasis)
+        logits, targets = network.state_logits(hidden_y[step.places]), step.targets[step.owners[step.places]]  # (P, Y)
+        alone = torch.zeros_like(sequence_scale)
+        if network.shortlist is not None:
+            listed = network.shortlist(past)
+            logits = logits + listed.detach()
+            alone = self._label_loss(listed + network.label_head.bias, targets, step.place_weights) * sequence_scale
+        label = self._label_loss(logits, targets, step.place_weights)
         outcome = time_loss(network.outcome_head(hidden_y), step.outcome_gaps, step.outcome_weights)
-        return event + TIME_WEIGHT * gap, (label + TIME_WEIGHT * outcome) * sequence_scale
+        return event + TIME_WEIGHT * gap, (label + TIME_WEIGHT * outcome) * sequence_scale, alone
+
+    def _label_loss(self, logits: Tensor, targets: Tensor, weights: Tensor) -> Tensor:
+        return label_loss(logits, targets, weights, lost=self.config.lost_labels, emphasis=self.emphasis)
 
 
 def make_step(

@@ -10,7 +10,7 @@ from oscar_causal.density.transformer import NetworkConfig
 from oscar_causal.errors import UsageError
 
 SIZES: dict[str, dict[str, int]] = {
-    "tiny": {"width": 64, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 160, "shortlist": 64},
+    "tiny": {"width": 64, "heads": 4, "layers": 2, "label_layers": 1, "hidden": 160, "shortlist": 24},
     "base": {
         "width": 512,
         "heads": 8,
@@ -19,7 +19,7 @@ SIZES: dict[str, dict[str, int]] = {
         "hidden": 1408,
         "label_hidden": 4096,
         "bag_width": 256,
-        "shortlist": 64,
+        "shortlist": 24,
     },
     "paper": {
         "width": 768,
@@ -29,7 +29,7 @@ SIZES: dict[str, dict[str, int]] = {
         "hidden": 1920,
         "label_hidden": 1024,
         "bag_width": 128,
-        "shortlist": 64,
+        "shortlist": 24,
     },
 }
 """tiny: for a CPU. base: about 34 M (Tf_x) + 24 M (Tf_y) weights at 29,100 event types. paper: about 90 M + 18 M."""

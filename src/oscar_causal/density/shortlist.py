@@ -1,9 +1,8 @@
 """Every label listens to a few event types of its own: did they come, how often, which before which, how soon after?
 
 A network over 29,100 event types learns a training set by heart before it has found the few that matter, because rare
-events are a fingerprint of every sequence. What is known to find them is counting: the types that come with a label far
-more (or less) often than chance would have it. Each label has a small network over its own shortlist of such types; its
-logit is added to what Tf_y says from the whole sequence.
+events are a fingerprint of every sequence. What is known to find them is counting (`lists`). Each label has a small
+network over its own shortlist of such types; its logit is added to what Tf_y says from the whole sequence.
 
 R rows (a sequence up to some token), L tokens, K types a list, Q of them compared by order and time, W windows of time,
 U units.
@@ -16,13 +15,12 @@ from itertools import product
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from oscar_causal.data.batches import Encoded
-from oscar_causal.data.sequences import Float64, Int64, Ragged
+from oscar_causal.data.sequences import Float64
 from oscar_causal.data.vocabulary import PAD_ID, SPECIAL_IDS
 
 if TYPE_CHECKING:
@@ -40,10 +38,6 @@ UNITS = 16
 """Hidden units of a label's own network."""
 PAIR_WEIGHTS = (1 + WINDOWS) * (UNITS + 1)
 """Weights of one pair of types: order and windows, each to every unit and to the logit."""
-BLOCK = 1 << 16
-"""Sequences that are counted at a time."""
-LEAST_EXPECTED = 0.05
-"""Fewer chance meetings of a type and a label count as this many."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +82,9 @@ class Shortlist(nn.Module):
         super().__init__()
         size = min(size, events - SPECIAL_IDS)
         self.events, self.ordered = events, min(ORDERED, size)
-        self.register_buffer("types", torch.arange(SPECIAL_IDS, SPECIAL_IDS + size).repeat(labels, 1))  # (Y, K)
+        self.register_buffer(
+            "types", torch.full((labels, size), events)
+        )  # (Y, K); `events` is no event: an empty place
         self.register_buffer("windows", torch.ones(WINDOWS))  # seconds
         # the last column leads straight to the logit
         self.singles = nn.Parameter(0.1 * torch.randn(labels, size + OFTEN * self.ordered, UNITS + 1))
@@ -124,7 +120,7 @@ class Shortlist(nn.Module):
         return told + (self._pair_inputs(seen).unsqueeze(-1) * pairs).flatten(2, 3).sum(-2)
 
     def _look(self, past: Past, types: Tensor) -> Seen:
-        slots = torch.zeros(self.events, dtype=torch.int64, device=types.device)
+        slots = torch.zeros(self.events + 1, dtype=torch.int64, device=types.device)
         slots[types.flatten()] = torch.arange(1, types.numel() + 1, device=types.device)  # of a type's many, any one
         wanted, found = slots[types], slots[past.event_ids]  # (Y', K), (R, L)
         voice = torch.ones(found.shape, device=found.device) if past.voice is None else past.voice.float()
@@ -235,39 +231,3 @@ def time_windows(encoded: Encoded) -> Float64:
     if not (gaps > 0).any():
         return np.ones(WINDOWS)
     return np.geomspace(np.median(gaps[gaps > 0]), np.median(spans[spans > 0]), WINDOWS + 2)[1:-1]
-
-
-def shortlists(encoded: Encoded, events: int, labels: int, size: int) -> Int64:
-    """The `size` types (Y, K) that stray furthest from chance in meeting each label, strongest first.
-
-    Counted once a sequence; straying is (meetings - expected) / sqrt(variance of the expected), of either sign.
-    """
-    labelled = np.flatnonzero(encoded.labelled)
-    total = max(1, len(labelled))
-    seen, positives = np.zeros(events), np.zeros(labels)
-    meetings = sp.csc_matrix((events, labels))
-    for begin in range(0, len(labelled), BLOCK):
-        rows = labelled[begin : begin + BLOCK]
-        present, targets = _presence(encoded.events, rows, events), _presence(encoded.labels, rows, labels)
-        seen += np.asarray(present.sum(0), np.float64).ravel()
-        positives += np.asarray(targets.sum(0), np.float64).ravel()
-        meetings = meetings + (present.T @ targets).tocsc()
-    lists = np.empty((labels, min(size, events - SPECIAL_IDS)), np.int64)
-    for label in range(labels):
-        expected = seen * positives[label] / total
-        met = meetings[:, [label]].toarray().ravel()
-        spread = np.sqrt(np.maximum(expected * (1 - seen / total), LEAST_EXPECTED))
-        straying = np.abs(met - expected) / spread
-        straying[:SPECIAL_IDS] = -1.0
-        lists[label] = np.argsort(-straying, kind="stable")[: lists.shape[1]]
-    return lists
-
-
-def _presence(lists: Ragged, rows: Int64, columns: int) -> sp.csr_matrix:
-    """(sequences, columns): 1 where an id occurs in a sequence."""
-    chosen = lists.take(rows)
-    shape = (len(rows), columns)
-    counts = sp.csr_matrix((np.ones(len(chosen.ids)), chosen.ids, chosen.offsets), shape=shape)
-    counts.sum_duplicates()
-    counts.data[:] = 1.0
-    return counts

@@ -15,15 +15,16 @@ from typing import Any
 
 import numpy as np
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from oscar_causal.data.batches import Encoded, plan_batches
+from oscar_causal.data.batches import Encoded, pad, plan_batches
 from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
-from oscar_causal.density.model import OscarModel, length_batches
+from oscar_causal.density.model import length_batches, to_tokens
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
-from oscar_causal.density.shortlist import PAIR_WEIGHTS, shorten, shortlists, time_windows
+from oscar_causal.density.shortlist import PAIR_WEIGHTS, past_in_rows, shorten, time_windows
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
@@ -34,6 +35,8 @@ FEWEST_STEPS = 10
 """Steps between two looks, at least."""
 SHORTLIST_RATE = 5e-3
 """Peak learning rate of the labels' own small networks, whatever the size of the large one."""
+BELIEVED = (1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
+"""Shares of what h^y says, base rate and shortlists aside, that are tried on held-out sequences."""
 OnStep = Callable[[int, int, dict[str, float]], None]
 """Called after each step with (step, steps, figures)."""
 
@@ -45,6 +48,8 @@ class _Run:
     step: int = 0
     best_loss: float = math.inf
     best_step: int = 0
+    believed: float = 1.0
+    """Share of what h^y says that held-out sequences bear out, with the best weights."""
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
     tokens: int = 0
@@ -55,8 +60,15 @@ class Trainer:
     """Fits a network to encoded sequences. `fit` returns the history; the network holds the best weights."""
 
     def __init__(
-        self, network: Network, config: TrainConfig, train: Encoded, validation: Encoded, folder: Path | None
+        self,
+        network: Network,
+        config: TrainConfig,
+        train: Encoded,
+        validation: Encoded,
+        folder: Path | None,
+        lists: Int64 | None = None,
     ) -> None:
+        """`lists` (Y, K): the event types that each label listens to (`boundary_lists`); None: as they are."""
         from accelerate import Accelerator
 
         if not len(train):
@@ -67,7 +79,7 @@ class Trainer:
         self.packed = self.accelerator.device.type == "cuda"
         self.network = network.to(self.accelerator.device)
         self.run = _Run()
-        self._set_out()
+        self._set_out(lists)
 
     def fit(self, *, resume: bool = False, on_step: OnStep | None = None) -> list[dict[str, float]]:
         """Train all stages; with `resume` go on from the newest checkpoint of the folder."""
@@ -97,6 +109,8 @@ class Trainer:
                 last_saved = time.monotonic()
         if self.run.best:
             self.network.load_state_dict(self.run.best)
+            with torch.no_grad():
+                self.network.label_head.weight.mul_(self.run.believed)
         return self.run.history
 
     def _steps(self) -> Iterator[tuple[int, Step, tuple[float, float, int]]]:
@@ -164,8 +178,8 @@ class Trainer:
             group["lr"] = pace * group["peak"] if stage in ("joint", group["stage"]) else 0.0
         scales = torch.tensor(counts[:2], device=device) * world  # processes are averaged, sums are wanted
         with self.accelerator.autocast():
-            event, label = objective(to_device(batch, device), scales[0], scales[1])
-            loss = event * (stage != "labels") + self.config.label_weight * label * (stage != "events")
+            event, label, alone = objective(to_device(batch, device), scales[0], scales[1])
+            loss = event * (stage != "labels") + self.config.label_weight * (label + alone) * (stage != "events")
         self.accelerator.backward(loss)
         if self.config.clip:
             self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
@@ -212,9 +226,11 @@ class Trainer:
         """Held-out label loss; remembers the best weights."""
         if not len(self.validation) or self._stage(self.run.step - 1) == "events":
             return {}
-        loss = self._agreed(held_out_label_loss(self.network, self.validation))
+        losses = [self._agreed(loss) for loss in held_out_label_losses(self.network, self.validation)]
+        loss = min(losses)
         if loss < self.run.best_loss:
             self.run.best_loss, self.run.best_step = loss, self.run.step
+            self.run.believed = BELIEVED[losses.index(loss)]
             self.run.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         self.run.history.append({"step": self.run.step, "held_out_label_loss": loss})
         return {"held_out_label_loss": loss}
@@ -240,13 +256,12 @@ class Trainer:
         weights = (-self.config.balance * self._base_log_odds()).clip(0.0, math.log(MOST_EMPHASIS))
         return torch.from_numpy(weights).float().to(self.accelerator.device)
 
-    def _set_out(self) -> None:
+    def _set_out(self, lists: Int64 | None) -> None:
         """What counting can say before the first step: shortlists, base rates of labels, scales of channels."""
-        labels = self.network.config.labels
         if self.network.shortlist is not None:
-            types = self.network.shortlist.types
             self.network.shortlist.windows.copy_(torch.from_numpy(time_windows(self.train)))
-            types.copy_(torch.from_numpy(shortlists(self.train, self.network.config.events, labels, types.shape[1])))
+            if lists is not None:
+                self.network.shortlist.types.copy_(torch.from_numpy(lists))
         self.network.label_head.bias.data.copy_(torch.from_numpy(self._base_log_odds()))
         values = self.train.channels
         if values.shape[1]:
@@ -310,24 +325,32 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
 
 
 @torch.inference_mode()
-def held_out_label_loss(network: Network, encoded: Encoded) -> float:
-    """Mean over labelled sequences of the label cross entropy at the last event, summed over labels (nats)."""
+def held_out_label_losses(network: Network, encoded: Encoded) -> list[float]:
+    """Mean over labelled sequences of the label cross entropy at the last event, summed over labels (nats).
+
+    One for each of `BELIEVED`.
+    """
     labelled = np.flatnonzero(encoded.labelled)
-    model = _bare_model(network)
-    total = 0.0
-    tokens = 8192 if model.device.type == "cpu" else 1 << 17
-    for chosen in length_batches(encoded.events.lengths[labelled], tokens):
+    device = network.label_head.weight.device
+    totals = [0.0] * len(BELIEVED)
+    for chosen in length_batches(encoded.events.lengths[labelled], 8192 if device.type == "cpu" else 1 << 17):
         indices = labelled[chosen]
-        logits = model.last_label_logits(encoded, indices)
-        targets = torch.from_numpy(encoded.labels.take(indices).indicator(logits.shape[1])).to(logits)
-        total += float(torch.nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="sum"))
-    return total / max(1, len(labelled))
+        listed, told = last_label_parts(network, encoded, indices)
+        targets = torch.from_numpy(encoded.labels.take(indices).indicator(told.shape[1])).to(told)
+        for k, share in enumerate(BELIEVED):
+            totals[k] += float(F.binary_cross_entropy_with_logits(listed + share * told, targets, reduction="sum"))
+    return [total / max(1, len(labelled)) for total in totals]
 
 
-def _bare_model(network: Network) -> OscarModel:
-    from oscar_causal.data.vocabulary import Vocabulary
-
-    return OscarModel(network, Vocabulary((), ()), (), 0, 0)
+def last_label_parts(network: Network, encoded: Encoded, indices: Int64) -> tuple[Tensor, Tensor]:
+    """Logits (B, Y) after the last event: base rate and shortlists, and what h^y adds."""
+    bias = network.label_head.bias
+    tokens, last = to_tokens(pad(encoded, indices), bias.device), send(encoded.events.lengths[indices], bias.device)
+    _, hidden_y = network(tokens)
+    rows = torch.arange(len(indices), device=bias.device)
+    told = network.state_logits(hidden_y[rows, last]) - bias
+    listed = bias if network.shortlist is None else bias + network.shortlist(past_in_rows(tokens, last[:, None]))
+    return listed.float().expand_as(told), told.float()
 
 
 def to_device(step: Step, device: torch.device) -> Step:

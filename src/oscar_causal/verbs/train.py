@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,6 +36,9 @@ def run(
     folds: Annotated[
         int | None, typer.Option(help="Train K models so that every subject has one that never saw it.")
     ] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes that look for what each label listens to; default: one a core.")
+    ] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's curves.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
@@ -66,6 +70,9 @@ def run(
     data = read_dataset(dataset)
     if resume and not unfinished(out):
         print_note(f"{partial_of(out)}: no unfinished run to go on from, starting afresh")
+    workers = workers if workers is not None else os.cpu_count() or 1
+    if is_main_process():
+        print_note(f"first counting what each of {len(data.label_names):,} labels listens to, then training")
     with progress_bar("training", "steps") as show, curves(tensorboard if is_main_process() else None) as draw:
 
         def on_step(step: int, total: int, figures: dict[str, float]) -> None:
@@ -76,7 +83,7 @@ def run(
             if "held_out_label_loss" in figures:
                 print_note(f"step {step:,}: {quiet_numbers(figures)}")
 
-        quality = train(data, out, config, folds=folds, resume=resume, force=force, on_step=on_step)
+        quality = train(data, out, config, folds=folds, resume=resume, force=force, workers=workers, on_step=on_step)
     if not is_main_process():
         return
     left_out = _left_out(out, data)

@@ -319,9 +319,7 @@ def main() -> None:
         scratch = Path(name)
         folder = Path(args.work or name)
         fleet = made_fleet(run, folder)
-        few = max(
-            1, args.workers // 3
-        )  # training feeds the GPU meanwhile: with all cores taken it took half as long again
+        few = max(1, args.workers // 3)  # with all cores taken, training beside it took half as long again
         plan = Plan(str(fleet), held_out_share(args, fleet, folder / "model"), args.seed, few)
         background = stack.enter_context(Background(plan))
         learning = {ON: background.ask(PRESENCE, ORDER)}

@@ -22,9 +22,11 @@ from oscar_causal.data.batches import encode
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.solvable import SolvableProcess, bernoulli_kl, example
 from oscar_causal.data.vocabulary import SPECIAL_IDS, build_vocabulary
+from oscar_causal.density import settings
 from oscar_causal.density.checkpoint import load_model
 from oscar_causal.density.exact import ExactDensity
 from oscar_causal.density.fitting import train
+from oscar_causal.density.lists import boundary_lists
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.training import Trainer
@@ -83,8 +85,11 @@ def test_kill_9_then_resume_gives_the_same_bits(
     assert quality[0] == quality[1]
 
 
-def test_the_best_weights_so_far_survive_an_interruption(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
+def test_the_best_weights_so_far_survive_an_interruption(
+    fleet: Dataset, tiny: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A rate at which training falls apart: the best weights are from before the interruption."""
+    monkeypatch.setitem(settings.SIZES, "tiny", settings.SIZES["tiny"] | {"shortlist": 0})
     config = replace(
         tiny, steps=12, evaluations=12, patience=100, checkpoint_seconds=0.0, learning_rate=1.0, warmup=0.9
     )
@@ -159,7 +164,7 @@ def test_stages_move_only_their_own_weights(fleet: Dataset, tiny: TrainConfig) -
     vocabulary = build_vocabulary(fleet)
     encoded = encode(fleet, vocabulary, max_length=16)
     network = Network(config.network(events=vocabulary.size, labels=2, channels=1))
-    trainer = Trainer(network, config, encoded, encoded, None)
+    trainer = Trainer(network, config, encoded, encoded, None, boundary_lists(fleet, vocabulary, 24))
     snapshots: list[dict[str, torch.Tensor]] = [{k: v.clone() for k, v in network.state_dict().items()}]
     trainer.fit(on_step=lambda *_: snapshots.append({k: v.clone() for k, v in network.state_dict().items()}))
 

@@ -84,7 +84,7 @@ def test_explain_is_discover(
 
 
 def test_what_acceptance_rests_on_is_told_and_scores_can_be_left_out(client: httpx.Client, faulty: list[int]) -> None:
-    """At so small an alpha no test of 32 contexts can show anything."""
+    """At so small an alpha no test of 20 contexts can show anything."""
     sent = pick(client, f"car {faulty[0]}")
 
     def told(**settings: Any) -> dict[str, Any]:
@@ -93,7 +93,7 @@ def test_what_acceptance_rests_on_is_told_and_scores_can_be_left_out(client: htt
         assert answer["settings"]["tested_only"] is settings.get("tested_only", False)
         return dict(answer["boundaries"][0])
 
-    plain, hard, only = told(), told(alpha=0.0005), told(alpha=0.0005, tested_only=True)
+    plain, hard, only = told(), told(alpha=0.0005, contexts=20), told(alpha=0.0005, contexts=20, tested_only=True)
     assert "test" in [cause["accepted_by"] for cause in plain["causes"]]
     assert {cause["accepted_by"] for cause in hard["causes"]} == {"score"}
     assert all(cause["share"] >= WORTH for cause in hard["causes"])

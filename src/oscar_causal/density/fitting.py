@@ -19,7 +19,7 @@ from oscar_causal.data.subjects import folds as subject_folds
 from oscar_causal.data.subjects import held_out, pack_subjects
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
 from oscar_causal.density.checkpoint import has_checkpoint, remove_checkpoints, save_model
-from oscar_causal.density.lists import boundary_lists
+from oscar_causal.density.lists import OnList, boundary_lists
 from oscar_causal.density.model import OscarModel
 from oscar_causal.density.partial import CARD, is_main_process, training_folder
 from oscar_causal.density.quality import assess
@@ -29,7 +29,7 @@ from oscar_causal.density.transformer import Network
 from oscar_causal.errors import UsageError
 
 
-def train(
+def train(  # noqa: PLR0913 - it mirrors the verb
     dataset: Dataset,
     out: Path | str,
     config: TrainConfig | None = None,
@@ -38,6 +38,7 @@ def train(
     resume: bool = False,
     force: bool = False,
     workers: int = 1,
+    on_list: OnList | None = None,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
     """Train both densities on a dataset and write the model folder; returns its quality figures.
@@ -52,14 +53,15 @@ def train(
         raise UsageError(f"folds: expected at least 2, got {folds}")
     if not dataset.label_names:
         raise UsageError("training: expected a dataset with at least one label, found none")
+    how: dict[str, Any] = {"resume": resume, "workers": workers, "on_list": on_list, "on_step": on_step}
     with training_folder(out, _plan(dataset, config, folds), resume=resume, force=force) as partial:
         if folds is None:
             outside = held_out(dataset.subject_ids, config.validation, seed=config.seed)
-            return train_one(dataset, outside, partial, config, resume=resume, workers=workers, on_step=on_step)
-        return _train_folds(dataset, partial, config, folds, resume=resume, workers=workers, on_step=on_step)
+            return train_one(dataset, outside, partial, config, **how)
+        return _train_folds(dataset, partial, config, folds, **how)
 
 
-def train_one(
+def train_one(  # noqa: PLR0913 - what `train` was told, for one model
     dataset: Dataset,
     outside: npt.NDArray[np.bool_],
     folder: Path,
@@ -68,6 +70,7 @@ def train_one(
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
     workers: int = 1,
+    on_list: OnList | None = None,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
     """Train on the sequences not marked `outside`, judge on those marked; fills `folder` unless that is done."""
@@ -92,7 +95,8 @@ def train_one(
     )
     lists = None
     if network.shortlist is not None and not (resume and has_checkpoint(folder)):  # a checkpoint knows its own
-        lists = boundary_lists(inside_data, vocabulary, network.shortlist.types.shape[1], workers=workers)
+        size = network.shortlist.types.shape[1]
+        lists = boundary_lists(inside_data, vocabulary, size, workers=workers, on_list=on_list)
     trainer = Trainer(network, config, inside, held, folder, lists)
     history = trainer.fit(resume=resume, on_step=on_step)
     network.eval().requires_grad_(False)
@@ -107,16 +111,7 @@ def train_one(
     return quality
 
 
-def _train_folds(
-    dataset: Dataset,
-    folder: Path,
-    config: TrainConfig,
-    count: int,
-    *,
-    resume: bool,
-    workers: int,
-    on_step: OnStep | None,
-) -> dict[str, Any]:
+def _train_folds(dataset: Dataset, folder: Path, config: TrainConfig, count: int, **how: Any) -> dict[str, Any]:
     fold = subject_folds(dataset.subject_ids, count, seed=config.seed)
     vocabulary = build_vocabulary(dataset, min_count=config.min_count)  # shared, so that folds can be averaged
     qualities = []
@@ -125,8 +120,7 @@ def _train_folds(
             raise UsageError(f"folds: fold {k} of {count} has no subject; use fewer folds")
         part = folder / f"fold-{k}"
         part.mkdir(exist_ok=True)
-        how: dict[str, Any] = {"vocabulary": vocabulary, "resume": resume, "workers": workers, "on_step": on_step}
-        qualities.append(train_one(dataset, fold == k, part, config, **how))
+        qualities.append(train_one(dataset, fold == k, part, config, vocabulary=vocabulary, **how))
     if is_main_process():
         write_json(folder / "folds.json", {"kind": "folds", "format_version": 1, "folds": count, "seed": config.seed})
     return {"folds": qualities, "labels": _mean_scores([quality["labels"] for quality in qualities])}

@@ -156,11 +156,11 @@ class Shortlist(nn.Module):
         inputs = self._pair_inputs(replace(seen, voices=seen.voices[several], ends=ends))  # (M, Q * Q, 1 + W)
         which, pair = torch.nonzero(inputs[..., 0], as_tuple=True)  # (E,): the others say nothing
         weights = self.pairs.flatten(0, 1)[several[1][which] * self.ordered**2 + pair]  # (E, 1 + W, U + 1)
-        told = torch.zeros(len(inputs), UNITS + 1, device=sums.device)
-        if len(which):
-            parts = (inputs[which, pair].unsqueeze(-1) * weights).sum(1)
-            lengths = torch.bincount(which, minlength=len(inputs))
-            told = torch.segment_reduce(parts, "sum", lengths=lengths, initial=0.0)  # in order, unlike index_add
+        if not len(which):
+            return sums + 0 * self.pairs.sum()  # a gradient of 0: processes that train together wait for one
+        parts = (inputs[which, pair].unsqueeze(-1) * weights).sum(1)
+        lengths = torch.bincount(which, minlength=len(inputs))
+        told = torch.segment_reduce(parts, "sum", lengths=lengths, initial=0.0)  # in order, unlike index_add
         return sums.index_put(several, told, accumulate=True)
 
     def _pair_inputs(self, seen: Seen) -> Tensor:

@@ -84,7 +84,7 @@ def progress_bar(what: str, unit: str) -> Iterator[OnProgress]:
         yield lambda done, total: None
         return
     if not sys.stderr.isatty():
-        yield _plain_progress(what, unit)
+        yield progress_lines(what, unit)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -95,13 +95,14 @@ def progress_bar(what: str, unit: str) -> Iterator[OnProgress]:
         yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
-def _plain_progress(what: str, unit: str) -> OnProgress:
+def progress_lines(what: str, unit: str) -> OnProgress:
+    """A line on stderr every ten seconds, unless quiet; also above the bar of something larger."""
     begun = last = time.monotonic()
 
     def show(done: int, total: int) -> None:
         nonlocal last
         now = time.monotonic()
-        if now - last < 10 and (done < total or now - begun < 10):
+        if VOLUME.quiet or (now - last < 10 and (done < total or now - begun < 10)):
             return
         last = now
         left = (now - begun) * (total - done) / max(done, 1)

@@ -10,7 +10,16 @@ from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, progress_bar, quiet_numbers
+from oscar_causal.verbs.output import (
+    Force,
+    Json,
+    print_json,
+    print_lines,
+    print_note,
+    progress_bar,
+    progress_lines,
+    quiet_numbers,
+)
 
 
 def run(
@@ -71,9 +80,12 @@ def run(
     if resume and not unfinished(out):
         print_note(f"{partial_of(out)}: no unfinished run to go on from, starting afresh")
     workers = workers if workers is not None else os.cpu_count() or 1
-    if is_main_process():
-        print_note(f"first counting what each of {len(data.label_names):,} labels listens to, then training")
     with progress_bar("training", "steps") as show, curves(tensorboard if is_main_process() else None) as draw:
+        count = progress_lines("counting what labels listen to", "searches")
+
+        def on_list(done: int, total: int) -> None:
+            if is_main_process():
+                count(done, total)
 
         def on_step(step: int, total: int, figures: dict[str, float]) -> None:
             if not is_main_process():
@@ -83,7 +95,8 @@ def run(
             if "held_out_label_loss" in figures:
                 print_note(f"step {step:,}: {quiet_numbers(figures)}")
 
-        quality = train(data, out, config, folds=folds, resume=resume, force=force, workers=workers, on_step=on_step)
+        calls: dict[str, Any] = {"on_list": on_list, "on_step": on_step}
+        quality = train(data, out, config, folds=folds, resume=resume, force=force, workers=workers, **calls)
     if not is_main_process():
         return
     left_out = _left_out(out, data)

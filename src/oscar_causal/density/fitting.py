@@ -46,7 +46,8 @@ def train(  # noqa: PLR0913 - it mirrors the verb
     With `folds` = K, K models are trained, each without the subjects of one fold, so that every subject can later be
     explained by a model that never saw it. While training the work lies in `<out>.partial`; after a kill the same call
     with `resume` goes on from there. `workers` processes look for what each label listens to (a script that asks for
-    several needs the usual `if __name__ == "__main__"`); the answer does not depend on their number.
+    several needs the usual `if __name__ == "__main__"`); the answer does not depend on their number. `on_list`
+    hears how far they are.
     """
     out, config = Path(out), config or TrainConfig()
     if folds is not None and folds < 2:

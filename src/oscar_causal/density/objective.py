@@ -59,8 +59,8 @@ class Objective(nn.Module):
     def forward(self, step: Step, token_scale: Tensor, sequence_scale: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """The next-event and the label loss, times included, and that of the shortlists alone.
 
-        Scaled by 1 / global tokens and 1 / global sequences. Shortlists learn as if they were alone, h^y what they
-        leave over: how much of it is true and not learnt by heart, held-out sequences decide (`Trainer`).
+        Scaled by 1 / global tokens and 1 / global sequences. Shortlists learn to stand alone as well as together with
+        h^y: how much of what it adds is true and not learnt by heart, held-out sequences decide (`Trainer`).
         """
         hidden_x, hidden_y = (hidden.flatten(0, -2) for hidden in self.run_network(step.tokens))  # (T, D)
         network = self.network
@@ -76,7 +76,7 @@ class Objective(nn.Module):
         alone = torch.zeros_like(sequence_scale)
         if network.shortlist is not None:
             listed = network.shortlist(past)
-            logits = logits + listed.detach()
+            logits = logits + listed
             alone = self._label_loss(listed + network.label_head.bias, targets, step.place_weights) * sequence_scale
         label = self._label_loss(logits, targets, step.place_weights)
         outcome = time_loss(network.outcome_head(hidden_y), step.outcome_gaps, step.outcome_weights)

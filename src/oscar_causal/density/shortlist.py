@@ -82,9 +82,8 @@ class Shortlist(nn.Module):
         super().__init__()
         size = min(size, events - SPECIAL_IDS)
         self.events, self.ordered = events, min(ORDERED, size)
-        self.register_buffer(
-            "types", torch.full((labels, size), events)
-        )  # (Y, K); `events` is no event: an empty place
+        # (Y, K); `events` is no event: an empty place
+        self.register_buffer("types", torch.full((labels, size), events))
         self.register_buffer("windows", torch.ones(WINDOWS))  # seconds
         # the last column leads straight to the logit
         self.singles = nn.Parameter(0.1 * torch.randn(labels, size + OFTEN * self.ordered, UNITS + 1))

@@ -22,7 +22,7 @@ from oscar_causal.data.batches import Encoded, pad, plan_batches
 from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
 from oscar_causal.density.model import length_batches, to_tokens
-from oscar_causal.density.objective import Objective, Step, make_step
+from oscar_causal.density.objective import PREFIXES, Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.shortlist import PAIR_WEIGHTS, past_in_rows, shorten, time_windows
 from oscar_causal.density.transfer import send
@@ -226,11 +226,13 @@ class Trainer:
         """Held-out label loss; remembers the best weights."""
         if not len(self.validation) or self._stage(self.run.step - 1) == "events":
             return {}
-        losses = [self._agreed(loss) for loss in held_out_label_losses(self.network, self.validation)]
-        loss = min(losses)
+        at_end, weighted = held_out_label_losses(self.network, self.validation, self.config)
+        totals = [self._agreed(total) for total in weighted]
+        share = totals.index(min(totals))
+        loss = self._agreed(at_end[share])
         if loss < self.run.best_loss:
             self.run.best_loss, self.run.best_step = loss, self.run.step
-            self.run.believed = BELIEVED[losses.index(loss)]
+            self.run.believed = BELIEVED[share]
             self.run.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
         self.run.history.append({"step": self.run.step, "held_out_label_loss": loss})
         return {"held_out_label_loss": loss}
@@ -325,32 +327,50 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
 
 
 @torch.inference_mode()
-def held_out_label_losses(network: Network, encoded: Encoded) -> list[float]:
-    """Mean over labelled sequences of the label cross entropy at the last event, summed over labels (nats).
+def held_out_label_losses(network: Network, encoded: Encoded, config: TrainConfig) -> tuple[list[float], list[float]]:
+    """Mean over labelled sequences of the label cross entropy, summed over labels (nats), for each of `BELIEVED`.
 
-    One for each of `BELIEVED`.
+    After the last event, and with prefixes weighed in as training does.
     """
     labelled = np.flatnonzero(encoded.labelled)
     device = network.label_head.weight.device
-    totals = [0.0] * len(BELIEVED)
+    totals = torch.zeros(2, len(BELIEVED), dtype=torch.float64)
     for chosen in length_batches(encoded.events.lengths[labelled], 8192 if device.type == "cpu" else 1 << 17):
         indices = labelled[chosen]
-        listed, told = last_label_parts(network, encoded, indices)
-        targets = torch.from_numpy(encoded.labels.take(indices).indicator(told.shape[1])).to(told)
+        at, weights = _held_out_places(encoded.events.lengths[indices], config)
+        listed, told = label_parts(network, encoded, indices, at)  # (B, P, Y)
+        targets = torch.from_numpy(encoded.labels.take(indices).indicator(told.shape[2])).to(told)
+        targets, shares = targets[:, None].expand_as(told), torch.from_numpy(weights)
         for k, share in enumerate(BELIEVED):
-            totals[k] += float(F.binary_cross_entropy_with_logits(listed + share * told, targets, reduction="sum"))
-    return [total / max(1, len(labelled)) for total in totals]
+            losses = F.binary_cross_entropy_with_logits(
+                listed + share * told, targets.expand_as(told), reduction="none"
+            )
+            sums = losses.double().sum(-1).cpu()  # (B, P)
+            totals[:, k] += torch.stack([sums[:, 0].sum(), (sums * shares).sum()])
+    at_end, weighted = (totals / max(1, len(labelled))).tolist()
+    return at_end, weighted
 
 
-def last_label_parts(network: Network, encoded: Encoded, indices: Int64) -> tuple[Tensor, Tensor]:
-    """Logits (B, Y) after the last event: base rate and shortlists, and what h^y adds."""
+def _held_out_places(lengths: Int64, config: TrainConfig) -> tuple[Int64, Float64]:
+    """Tokens (B, P) after which held-out sequences are asked, with weights: the end, and prefixes evenly spread."""
+    proper = np.maximum(lengths - config.min_context, 0)
+    steps = (np.arange(PREFIXES) + 0.5) / PREFIXES
+    at = np.minimum(config.min_context + np.floor(steps * proper[:, None]).astype(np.int64), lengths[:, None])
+    shares = np.where(proper > 0, config.prefix_weight / PREFIXES, 0.0)
+    weights = np.concatenate([np.ones((len(lengths), 1)), np.repeat(shares[:, None], PREFIXES, axis=1)], axis=1)
+    return np.concatenate([lengths[:, None], at], axis=1), weights
+
+
+def label_parts(network: Network, encoded: Encoded, indices: Int64, at: Int64) -> tuple[Tensor, Tensor]:
+    """Logits (B, P, Y) after the tokens `at` (B, P): base rate and shortlists, and what h^y adds."""
     bias = network.label_head.bias
-    tokens, last = to_tokens(pad(encoded, indices), bias.device), send(encoded.events.lengths[indices], bias.device)
+    tokens, places = to_tokens(pad(encoded, indices), bias.device), send(at, bias.device)
     _, hidden_y = network(tokens)
-    rows = torch.arange(len(indices), device=bias.device)
-    told = network.state_logits(hidden_y[rows, last]) - bias
-    listed = bias if network.shortlist is None else bias + network.shortlist(past_in_rows(tokens, last[:, None]))
-    return listed.float().expand_as(told), told.float()
+    told = network.state_logits(hidden_y[torch.arange(len(indices), device=bias.device)[:, None], places]) - bias
+    listed = bias.expand_as(told)
+    if network.shortlist is not None:
+        listed = listed + network.shortlist(past_in_rows(tokens, places)).view(told.shape)
+    return listed.float(), told.float()
 
 
 def to_device(step: Step, device: torch.device) -> Step:

@@ -45,7 +45,10 @@ def test_lists_hold_what_adds_something_and_nothing_else() -> None:
     assert lists.shape == (3, 6)
     assert named(lists, vocabulary) == {"both": {"A", "B", "C"}, "order": {"A", "B"}, "noise": set()}
     assert (np.diff(lists == vocabulary.size, axis=1) >= 0).all()  # empty places come last
-    assert boundary_lists(data, vocabulary, 6, workers=2).tolist() == lists.tolist()
+    told: list[tuple[int, int]] = []
+    shared = boundary_lists(data, vocabulary, 6, workers=2, on_list=lambda *now: told.append(now))
+    assert shared.tolist() == lists.tolist()
+    assert told == [(k, 6) for k in range(1, 7)]  # three labels, two searches
     assert boundary_lists(data, vocabulary, 2).tolist() == lists[:, :2].tolist()
 
 

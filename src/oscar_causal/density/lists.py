@@ -8,7 +8,6 @@ type only for what it adds to the others, by presence and by count and order, an
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 
@@ -21,7 +20,6 @@ from oscar_causal.discovery.classical.methods import BaselineConfig
 
 KINDS: tuple[tuple[FeatureKind, ...], ...] = (("presence", "counts", "order"), ("presence",))
 """Two searches: among orders and counts one easily misses what goes against a label."""
-
 OnList = Callable[[int, int], None]
 """Called with (searches done, searches)."""
 
@@ -49,7 +47,7 @@ def boundary_lists(
             on_list(done, len(KINDS) * len(labels))
 
     for kinds in KINDS:
-        config = replace(BaselineConfig(features=FeatureConfig(kinds)), label_time_limit=None)
+        config = BaselineConfig(features=FeatureConfig(kinds), label_time_limit=None)
         for boundary in learn_boundaries(dataset, config, labels=labels, workers=workers, on_boundary=tell):
             found[boundary.label] |= dict.fromkeys(boundary.events)
     place = {label: row for row, label in enumerate(vocabulary.labels)}

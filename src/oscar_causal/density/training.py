@@ -15,16 +15,15 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from oscar_causal.data.batches import Encoded, pad, plan_batches
+from oscar_causal.data.batches import Encoded, plan_batches
 from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
-from oscar_causal.density.model import length_batches, to_tokens
-from oscar_causal.density.objective import PREFIXES, Objective, Step, make_step
+from oscar_causal.density.held_out import BELIEVED, held_out_label_losses
+from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
-from oscar_causal.density.shortlist import PAIR_WEIGHTS, past_in_rows, shorten, time_windows
+from oscar_causal.density.shortlist import PAIR_WEIGHTS, shorten, time_windows
 from oscar_causal.density.transfer import send
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
@@ -35,8 +34,6 @@ FEWEST_STEPS = 10
 """Steps between two looks, at least."""
 SHORTLIST_RATE = 5e-3
 """Peak learning rate of the labels' own small networks, whatever the size of the large one."""
-BELIEVED = (1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
-"""Shares of what h^y says, base rate and shortlists aside, that are tried on held-out sequences."""
 OnStep = Callable[[int, int, dict[str, float]], None]
 """Called after each step with (step, steps, figures)."""
 
@@ -324,53 +321,6 @@ def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimiz
         {"params": p, "stage": stage, "weight_decay": decay, "peak": peak} for (stage, decay, peak), p in groups.items()
     ]
     return torch.optim.AdamW(parameters, lr=config.learning_rate, betas=(0.9, 0.95), fused=fused)
-
-
-@torch.inference_mode()
-def held_out_label_losses(network: Network, encoded: Encoded, config: TrainConfig) -> tuple[list[float], list[float]]:
-    """Mean over labelled sequences of the label cross entropy, summed over labels (nats), for each of `BELIEVED`.
-
-    After the last event, and with prefixes weighed in as training does.
-    """
-    labelled = np.flatnonzero(encoded.labelled)
-    device = network.label_head.weight.device
-    totals = torch.zeros(2, len(BELIEVED), dtype=torch.float64)
-    for chosen in length_batches(encoded.events.lengths[labelled], 8192 if device.type == "cpu" else 1 << 17):
-        indices = labelled[chosen]
-        at, weights = _held_out_places(encoded.events.lengths[indices], config)
-        listed, told = label_parts(network, encoded, indices, at)  # (B, P, Y)
-        targets = torch.from_numpy(encoded.labels.take(indices).indicator(told.shape[2])).to(told)
-        targets, shares = targets[:, None].expand_as(told), torch.from_numpy(weights)
-        for k, share in enumerate(BELIEVED):
-            losses = F.binary_cross_entropy_with_logits(
-                listed + share * told, targets.expand_as(told), reduction="none"
-            )
-            sums = losses.double().sum(-1).cpu()  # (B, P)
-            totals[:, k] += torch.stack([sums[:, 0].sum(), (sums * shares).sum()])
-    at_end, weighted = (totals / max(1, len(labelled))).tolist()
-    return at_end, weighted
-
-
-def _held_out_places(lengths: Int64, config: TrainConfig) -> tuple[Int64, Float64]:
-    """Tokens (B, P) after which held-out sequences are asked, with weights: the end, and prefixes evenly spread."""
-    proper = np.maximum(lengths - config.min_context, 0)
-    steps = (np.arange(PREFIXES) + 0.5) / PREFIXES
-    at = np.minimum(config.min_context + np.floor(steps * proper[:, None]).astype(np.int64), lengths[:, None])
-    shares = np.where(proper > 0, config.prefix_weight / PREFIXES, 0.0)
-    weights = np.concatenate([np.ones((len(lengths), 1)), np.repeat(shares[:, None], PREFIXES, axis=1)], axis=1)
-    return np.concatenate([lengths[:, None], at], axis=1), weights
-
-
-def label_parts(network: Network, encoded: Encoded, indices: Int64, at: Int64) -> tuple[Tensor, Tensor]:
-    """Logits (B, P, Y) after the tokens `at` (B, P): base rate and shortlists, and what h^y adds."""
-    bias = network.label_head.bias
-    tokens, places = to_tokens(pad(encoded, indices), bias.device), send(at, bias.device)
-    _, hidden_y = network(tokens)
-    told = network.state_logits(hidden_y[torch.arange(len(indices), device=bias.device)[:, None], places]) - bias
-    listed = bias.expand_as(told)
-    if network.shortlist is not None:
-        listed = listed + network.shortlist(past_in_rows(tokens, places)).view(told.shape)
-    return listed.float(), told.float()
 
 
 def to_device(step: Step, device: torch.device) -> Step:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
-SCRIPT = Path(__file__).parents[2] / "scripts" / "faults.py"
+SCRIPTS = str(Path(__file__).resolve().parents[2] / "scripts")
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -27,13 +27,9 @@ def _one_thread() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def faults() -> Any:
     """The campaign's own tools."""
-    spec = importlib.util.spec_from_file_location("faults", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["faults"] = module
-    spec.loader.exec_module(module)
-    return module
+    if SCRIPTS not in sys.path:
+        sys.path.insert(0, SCRIPTS)
+    return import_module("faults")
 
 
 @pytest.fixture(scope="session")

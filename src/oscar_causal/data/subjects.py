@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -46,5 +47,15 @@ def pack_subjects(subject_ids: pa.Array) -> str:
 
 def seen_subjects(subject_ids: pa.Array, packed: Iterable[str]) -> npt.NDArray[np.bool_]:
     """Mark the sequences whose subject is in one of the packed sets; 64-bit hashes make false alarms very rare."""
-    known = np.concatenate([np.frombuffer(base64.b64decode(text), "<u8") for text in packed] or [np.empty(0, "<u8")])
-    return np.isin(subject_hashes(subject_ids), known)
+    asked = subject_hashes(subject_ids)
+    seen = np.zeros(len(asked), bool)
+    for text in packed:
+        known = _unpacked(text)
+        if len(known):
+            seen |= known[np.minimum(np.searchsorted(known, asked), len(known) - 1)] == asked
+    return seen
+
+
+@lru_cache(maxsize=16)  # each sequence of a run asks
+def _unpacked(text: str) -> npt.NDArray[np.uint64]:
+    return np.unique(np.frombuffer(base64.b64decode(text), "<u8")).astype(np.uint64)

@@ -86,6 +86,8 @@ class Body(nn.Module):
             torch._dynamo.config.recompile_limit = max(VARIANTS, torch._dynamo.config.recompile_limit)
         for block in [*self.blocks, *self.label_blocks] if fused else []:
             block.compile(dynamic=True)
+        for block in cast("list[Any]", self.label_blocks[-1:]) if fused else []:  # most of its work where few are asked
+            block.remembered = torch.compile(block.remembered, dynamic=True)
         self.embedding = torch.compile(network.embedding, dynamic=True) if fused else network.embedding
         self.bag = network.bag  # as it is: a fused running sum adds up in the order in which its parts happen to finish
 

@@ -122,22 +122,21 @@ def _block_at(block: Block | None, state: Tensor, rotation: Tensor, at: Tensor, 
     chosen = state[torch.arange(len(at), device=at.device)[:, None], at]  # (B, P, D)
     if block is None:
         return chosen
-    queries, keys = block.norm_attention(chosen), block.norm_attention(state)
-    chosen = chosen + _attend_at(block.attention, queries, keys, rotation, at)
+    queries, known = block.norm_attention(chosen), block.remembered(state, rotation)
+    chosen = chosen + _attend_at(block.attention, queries, known, rotation, at)
     if block.cross is not None and block.norm_cross is not None:
-        chosen = chosen + _attend_at(block.cross, block.norm_cross(chosen), memory, rotation, at)
-    gate, value = block.up(block.norm_forward(chosen)).chunk(2, dim=-1)
-    return cast(Tensor, chosen + block.down(F.silu(gate) * value))
+        known = block.cross.remembered(memory, rotation)
+        chosen = chosen + _attend_at(block.cross, block.norm_cross(chosen), known, rotation, at)
+    return block.fed_forward(chosen)
 
 
-def _attend_at(attention: Attention, queries: Tensor, memory: Tensor, rotation: Tensor, at: Tensor) -> Tensor:
-    """Attention of the queries (B, P, D) at the tokens `at` to all tokens up to theirs: (B, P, D)."""
-    split = (attention.heads, -1)
-    query = rotate(attention.query(queries).unflatten(-1, split), rotation[at])  # (B, P, H, D/H)
-    key, value = attention.key_value(memory).chunk(2, dim=-1)
-    key, value = rotate(key.unflatten(-1, split), rotation), value.unflatten(-1, split)  # (B, L, H, D/H)
-    query, key, value = (x.transpose(1, 2) for x in (query, key, value))
-    later = torch.arange(memory.shape[1], device=at.device) > at[..., None]  # (B, P, L)
+def _attend_at(
+    attention: Attention, queries: Tensor, known: tuple[Tensor, Tensor], rotation: Tensor, at: Tensor
+) -> Tensor:
+    """Attention of the queries (B, P, D) at the tokens `at` to the keys and values of all tokens up to theirs."""
+    query = rotate(attention.query(queries).unflatten(-1, (attention.heads, -1)), rotation[at])  # (B, P, H, D/H)
+    query, key, value = (x.transpose(1, 2) for x in (query, *known))
+    later = torch.arange(key.shape[2], device=at.device) > at[..., None]  # (B, P, L)
     scores = (query @ key.mT).float() * query.shape[-1] ** -0.5  # by hand: fused kernels differ from run to run here
     weights = scores.masked_fill(later[:, None], -torch.inf).softmax(-1).to(value.dtype)
     return cast(Tensor, attention.out((weights @ value).transpose(1, 2).flatten(-2)))

@@ -250,8 +250,17 @@ class Block(nn.Module):
         state = state + self.attention(normed, normed, rotation, tokens)
         if self.cross is not None and self.norm_cross is not None and memory is not None:
             state = state + self.cross(self.norm_cross(state), memory, rotation, tokens)
+        return self.fed_forward(state)
+
+    def fed_forward(self, state: Tensor) -> Tensor:
+        """The state with what the feed-forward layer adds; one product writes the sum."""
         gate, value = self.up(self.norm_forward(state)).chunk(2, dim=-1)  # (..., hidden) twice
-        return state + self.down(F.silu(gate) * value)  # type: ignore[no-any-return]
+        inner = F.silu(gate) * value
+        return torch.addmm(state.flatten(0, -2), inner.flatten(0, -2), self.down.weight.T).view(state.shape)
+
+    def remembered(self, state: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values that self-attention finds at all tokens."""
+        return self.attention.remembered(self.norm_attention(state), rotation)
 
 
 class Attention(nn.Module):
@@ -267,14 +276,18 @@ class Attention(nn.Module):
     def forward(self, queries: Tensor, memory: Tensor, rotation: Tensor, tokens: Tokens) -> Tensor:
         split = (self.heads, -1)
         query = rotate(self.query(queries).unflatten(-1, split), rotation)  # (..., H, D/H)
-        key, value = self.key_value(memory).chunk(2, dim=-1)
-        key, value = rotate(key.unflatten(-1, split), rotation), value.unflatten(-1, split)
+        key, value = self.remembered(memory, rotation)
         if tokens.bounds is not None:
             mixed = packed_attention(query, key, value, tokens.bounds, tokens.longest)  # (T, H, D/H)
         else:
             query, key, value = (x.transpose(-3, -2) for x in (query, key, value))  # (B, H, L, D/H)
             mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(-3, -2)
         return self.out(mixed.flatten(-2))  # type: ignore[no-any-return]
+
+    def remembered(self, memory: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
+        """Keys and values (..., H, D/H) of all tokens."""
+        key, value = self.key_value(memory).unflatten(-1, (2, self.heads, -1)).unbind(-3)
+        return rotate(key, rotation), value
 
 
 def packed_attention(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int) -> Tensor:

@@ -103,6 +103,7 @@ def load(model: str, mine: str, held: str, device: str, config: RuleRecoveryConf
     torch.set_num_threads(1)
     torch.set_float32_matmul_precision("high")
     opened = load_model(model, device=device)
+    opened = opened.compiled(torch.bfloat16) if device.startswith("cuda") else opened
     _state.update(model=opened, mine=read_dataset(mine), held=read_dataset(held), config=config)
 
 

@@ -59,7 +59,6 @@ def load(model: str, scratch: str, device: str, contexts: int) -> None:
     looks = FusedConfig()
     settings = (InterventionConfig(contexts=contexts + looks.looks), looks)
     _state.update(models=models, data=data, encoded=encoded, settings=settings, scratch=Path(scratch), priors={})
-    _state.update(model=model, device=device)
 
 
 def explain(task: Task) -> Judged:
@@ -146,9 +145,8 @@ def recover(task: Task) -> list[RuleProposal]:
     """The rules of some labels, from the training cars."""
     if "mined" not in _state:
         _state["mined"] = read_dataset(_state["scratch"] / "mined")
-        _state["plain"] = load_models(_state["model"], device=_state["device"]).models[0]
     candidates = read_json(_state["scratch"] / task.populations[0] / "candidates.json")
-    return recover_rules(_state["plain"], _state["mined"], {name: candidates[name] for name in task.names})
+    return recover_rules(_state["models"].models[0], _state["mined"], {name: candidates[name] for name in task.names})
 
 
 def _prior(name: str) -> Any:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import torch
 
 from oscar_causal import __version__
 from oscar_causal.data.rules import parse
@@ -89,7 +90,8 @@ def open_source(
         return Source(Path(results), run, data, None)
     if not Path(place).exists():
         raise FolderError(f"{place}: the model of {results} is not there: name it, or ask for no looks and no rules")
-    return Source(Path(results), run, data, load_models(place, device=device))
+    models = load_models(place, device=device)
+    return Source(Path(results), run, data, models.compiled(torch.bfloat16) if device.startswith("cuda") else models)
 
 
 def read_classical(results: Path | str) -> Classical:

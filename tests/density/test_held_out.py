@@ -11,9 +11,11 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 
 from oscar_causal.data.sequences import Dataset
+from oscar_causal.density import held_out
 from oscar_causal.density.checkpoint import load_model
 from oscar_causal.density.fitting import train
-from oscar_causal.density.held_out import BELIEVED, held_out_label_losses
+from oscar_causal.density.held_out import BELIEVED, held_out_event_loss, held_out_label_losses
+from oscar_causal.density.model import sequence_contexts
 from oscar_causal.density.settings import TrainConfig
 
 
@@ -38,3 +40,20 @@ def test_held_out_losses_by_hand(fleet: Dataset, tiny: TrainConfig, tmp_path: Pa
     model.network.label_head.weight.data.mul_(0.3)
     scaled, _ = held_out_label_losses(model.network, encoded, config)
     assert scaled[0] == pytest.approx(at_end[BELIEVED.index(0.3)], rel=1e-5)
+
+
+@pytest.mark.parametrize("most", [1 << 16, 50])
+def test_the_event_loss_by_hand(
+    most: int, fleet: Dataset, tiny: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(fleet, tmp_path / "model", replace(tiny, steps=6))
+    model = load_model(tmp_path / "model")
+    encoded = model.encode(fleet.take(np.arange(12)))
+    monkeypatch.setattr(held_out, "EVENTS", most)
+    every = -(-len(encoded.events.ids) // most)
+    assert (every > 1) == (most == 50)
+    chances = []
+    for k in range(0, 12, every):
+        law = model.event_probs(sequence_contexts(encoded, k)).numpy()
+        chances += [law[place, event] for place, event in enumerate(encoded.events[k].tolist())]
+    assert held_out_event_loss(model.network, encoded) == pytest.approx(-np.log(chances).mean(), rel=1e-5)

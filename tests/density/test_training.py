@@ -95,7 +95,7 @@ def test_the_best_weights_so_far_survive_an_interruption(
     )
     train(fleet, tmp_path / "whole", config)
     history = json.loads((tmp_path / "whole" / "training.json").read_text())["history"]
-    losses = [look["held_out_label_loss"] for look in history]
+    losses = [look["held_out_loss"] for look in history]
     assert len(losses) == 12
     assert np.argmin(losses) < 8
 

@@ -1,4 +1,6 @@
-"""How well labels are predicted on held-out sequences, and how much of what h^y adds to shortlists is borne out."""
+"""How well events and labels are predicted on held-out sequences, and how much of what h^y adds to shortlists is borne
+out.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,9 @@ from torch import Tensor
 
 from oscar_causal.data.batches import Encoded, pad
 from oscar_causal.data.sequences import Float64, Int64
+from oscar_causal.density.label_pass import event_states
 from oscar_causal.density.model import length_batches, to_tokens
+from oscar_causal.density.next_event import CHUNK
 from oscar_causal.density.objective import PREFIXES
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.shortlist import past_in_rows
@@ -19,6 +23,29 @@ from oscar_causal.density.transformer import Network
 BELIEVED = (1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
 """Shares of what h^y says, base rate and shortlists aside, that are tried on held-out sequences."""
 
+EVENTS = 1 << 16
+"""Events that the next-event loss is taken over, about: whole sequences, evenly spread over those held out."""
+TOKENS = {"cpu": 1 << 13, "cuda": 1 << 15}
+"""Tokens of a pass."""
+
+
+@torch.inference_mode()
+def held_out_event_loss(network: Network, encoded: Encoded) -> float:
+    """Mean over events of -log P(event | events before it), in nats."""
+    device = network.label_head.weight.device
+    every = max(1, -(-len(encoded.events.ids) // EVENTS))
+    some = np.arange(0, len(encoded), every)
+    total, count = torch.zeros((), dtype=torch.float64, device=device), 0
+    for chosen in length_batches(encoded.events.lengths[some], TOKENS[device.type]):
+        tokens = to_tokens(pad(encoded, some[chosen]), device)
+        lengths = send(encoded.events.lengths[some[chosen]], device)
+        real = torch.arange(tokens.event_ids.shape[1] - 1, device=device) < lengths[:, None]  # (B, L)
+        states, targets = event_states(network, tokens)[:, :-1][real], tokens.event_ids[:, 1:][real]
+        for part, wanted in zip(torch.split(states, CHUNK), torch.split(targets, CHUNK), strict=True):
+            total += F.cross_entropy(network.event_logits(part).float(), wanted, reduction="sum").double()
+        count += len(targets)
+    return float(total) / max(1, count)
+
 
 @torch.inference_mode()
 def held_out_label_losses(network: Network, encoded: Encoded, config: TrainConfig) -> tuple[list[float], list[float]]:
@@ -27,7 +54,7 @@ def held_out_label_losses(network: Network, encoded: Encoded, config: TrainConfi
     After the last event, and with prefixes weighed in as training does.
     """
     labelled = np.flatnonzero(encoded.labelled)
-    room = 8192 if network.label_head.weight.device.type == "cpu" else 1 << 15
+    room = TOKENS[network.label_head.weight.device.type]
     totals = torch.zeros(2, len(BELIEVED), dtype=torch.float64)
     for chosen in length_batches(encoded.events.lengths[labelled], room):
         indices = labelled[chosen]

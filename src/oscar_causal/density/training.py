@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from torch import Tensor
 from oscar_causal.data.batches import Encoded, plan_batches
 from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
-from oscar_causal.density.held_out import BELIEVED, held_out_label_losses
+from oscar_causal.density.held_out import BELIEVED, held_out_event_loss, held_out_label_losses
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.shortlist import PAIR_WEIGHTS, shorten, time_windows
@@ -34,6 +34,8 @@ FEWEST_STEPS = 10
 """Steps between two looks, at least."""
 SHORTLIST_RATE = 5e-3
 """Peak learning rate of the labels' own small networks, whatever the size of the large one."""
+KEPT = ("best", "events", "listed")
+"""Weights that a run remembers."""
 OnStep = Callable[[int, int, dict[str, float]], None]
 """Called after each step with (step, steps, figures)."""
 
@@ -44,11 +46,20 @@ class _Run:
 
     step: int = 0
     best_loss: float = math.inf
-    best_step: int = 0
+    """The least held-out loss of events and labels."""
+    event_loss: float = math.inf
+    """The least held-out loss of events, and"""
+    listed_loss: float = math.inf
+    """of labels that are told from shortlists and base rates alone."""
+    gained: int = 0
+    """The step of the last look at which more was to be had than before."""
     believed: float = 1.0
     """Share of what h^y says that held-out sequences bear out, with the best weights."""
     history: list[dict[str, float]] = field(default_factory=list)
     best: dict[str, Tensor] = field(default_factory=dict)
+    events: dict[str, Tensor] = field(default_factory=dict)
+    listed: dict[str, Tensor] = field(default_factory=dict)
+    """The weights of those looks; of the last shortlists and base rates only."""
     tokens: int = 0
     seconds: float = 0.0
 
@@ -104,11 +115,25 @@ class Trainer:
             if self.folder is not None and time.monotonic() - last_saved > self.config.checkpoint_seconds:
                 self._save(optimizer)
                 last_saved = time.monotonic()
-        if self.run.best:
-            self.network.load_state_dict(self.run.best)
-            with torch.no_grad():
-                self.network.label_head.weight.mul_(self.run.believed)
+        self._take_best()
         return self.run.history
+
+    @torch.no_grad()
+    def _take_best(self) -> None:
+        """The weights that held-out sequences chose: those of one look, or Tf_x of one and shortlists of another.
+
+        On little data Tf_x, and h^y with it, are at their best long before the shortlists are, and then learn by heart.
+        """
+        run = self.run
+        if run.best:
+            apart = self._apart() < run.best_loss
+            self.network.load_state_dict(run.events | run.listed if apart else run.best)
+            run.believed = 0.0 if apart else run.believed
+            self.network.label_head.weight.mul_(run.believed)
+
+    def _apart(self) -> float:
+        """The least held-out loss with labels told from shortlists alone."""
+        return self.run.event_loss + self.config.label_weight * self.run.listed_loss
 
     def _steps(self) -> Iterator[tuple[int, Step, tuple[float, float, int]]]:
         """Steps from where the run stands, built one ahead in a thread."""
@@ -203,7 +228,7 @@ class Trainer:
 
     def _gains_no_more(self) -> bool:
         wait = self.config.patience * max(1, self.config.steps // self.config.evaluations)
-        return math.isfinite(self.run.best_loss) and self.run.step - self.run.best_step >= wait
+        return math.isfinite(self.run.best_loss) and self.run.step - self.run.gained >= wait
 
     def _stage(self, step: int) -> str:
         if self.config.scheme == "joint":
@@ -220,19 +245,32 @@ class Trainer:
         return rise * (0.02 + 0.98 * fall)
 
     def _look(self) -> dict[str, float]:
-        """Held-out label loss; remembers the best weights."""
+        """Held-out losses; remembers the best weights, and the best shortlists."""
         if not len(self.validation) or self._stage(self.run.step - 1) == "events":
             return {}
+        run, state = self.run, self.network.state_dict()
         at_end, weighted = held_out_label_losses(self.network, self.validation, self.config)
         totals = [self._agreed(total) for total in weighted]
         share = totals.index(min(totals))
-        loss = self._agreed(at_end[share])
-        if loss < self.run.best_loss:
-            self.run.best_loss, self.run.best_step = loss, self.run.step
-            self.run.believed = BELIEVED[share]
-            self.run.best = {name: tensor.detach().clone() for name, tensor in self.network.state_dict().items()}
-        self.run.history.append({"step": self.run.step, "held_out_label_loss": loss})
-        return {"held_out_label_loss": loss}
+        event = self._agreed(held_out_event_loss(self.network, self.validation))
+        loss = event + self.config.label_weight * totals[share]
+        before = min(run.best_loss, self._apart())
+        if loss < run.best_loss:
+            run.best_loss, run.believed, run.best = loss, BELIEVED[share], _copied(state)
+        if self.network.shortlist is not None and event < run.event_loss:
+            run.event_loss, run.events = event, _copied(state)
+        if self.network.shortlist is not None and totals[-1] < run.listed_loss:
+            listed = {name: part for name, part in state.items() if name.startswith(("shortlist.", "label_head.bias"))}
+            run.listed_loss, run.listed = totals[-1], _copied(listed)
+        if min(run.best_loss, self._apart()) < before:
+            run.gained = run.step
+        figures = {
+            "held_out_loss": loss,
+            "held_out_label_loss": self._agreed(at_end[share]),
+            "held_out_event_loss": event,
+        }
+        run.history.append({"step": run.step, **figures})
+        return figures
 
     def _agreed(self, value: float) -> float:
         """The mean over processes, so that all take the same decision."""
@@ -275,14 +313,13 @@ class Trainer:
         if not self.accelerator.is_main_process or self.folder is None:
             return
         tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
-        tensors |= {f"best.{name}": tensor for name, tensor in self.run.best.items()}
+        for kept in KEPT:
+            tensors |= {f"{kept}.{name}": tensor for name, tensor in getattr(self.run, kept).items()}
         names = {parameter: name for name, parameter in self.network.named_parameters()}
         for parameter, state in optimizer.state.items():
             for key, value in state.items():
                 tensors[f"optimizer.{key}.{names[parameter]}"] = torch.as_tensor(value)
-        run = replace(self.run, best={})
-        state = {key: value for key, value in vars(run).items() if key != "best"}
-        state["best_loss"] = state["best_loss"] if math.isfinite(state["best_loss"]) else None
+        state = {key: None if value == math.inf else value for key, value in vars(self.run).items() if key not in KEPT}
         save_checkpoint(self.folder, self.run.step, tensors, {"run": state, "config": self.config.to_json()})
 
     def _restore(self, optimizer: torch.optim.Optimizer) -> None:
@@ -294,11 +331,12 @@ class Trainer:
         if state["config"] != self.config.to_json():
             changed = [key for key, value in self.config.to_json().items() if state["config"].get(key) != value]
             raise UsageError(f"--resume: the checkpoint was made with another setting of {', '.join(changed)}")
-        run = dict(state["run"])
-        run["best_loss"] = math.inf if run["best_loss"] is None else run["best_loss"]
-        self.run = _Run(**run)
+        told: dict[str, Any] = {key: math.inf if value is None else value for key, value in state["run"].items()}
+        self.run = _Run(**{part.name: told[part.name] for part in fields(_Run) if part.name in told})
         device = self.accelerator.device
-        self.run.best = {key[5:]: value.to(device) for key, value in tensors.items() if key.startswith("best.")}
+        for kept in KEPT:
+            mine = {key.removeprefix(f"{kept}."): value for key, value in tensors.items() if key.startswith(f"{kept}.")}
+            setattr(self.run, kept, {key: value.to(device) for key, value in mine.items()})
         self.network.load_state_dict({key[8:]: v for key, v in tensors.items() if key.startswith("network.")})
         for name, parameter in self.network.named_parameters():
             for key in ("step", "exp_avg", "exp_avg_sq"):
@@ -306,6 +344,10 @@ class Trainer:
                 if value is not None:
                     keep = value if key == "step" and not self.packed else value.to(device)
                     optimizer.state[parameter][key] = keep
+
+
+def _copied(state: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.detach().clone() for name, tensor in state.items()}
 
 
 def make_optimizer(network: Network, config: TrainConfig) -> torch.optim.Optimizer:

@@ -21,6 +21,7 @@ from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.evidence import FleetEvidence
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label
 from oscar_causal.discovery.reading import count_patterns
+from oscar_causal.discovery.widening import with_wider
 from oscar_causal.graph.assembling import classical_of
 
 Kinds = tuple[FeatureKind, ...]
@@ -69,7 +70,8 @@ def learn(plan: Plan, features: Sequence[Kinds], off_map: bool) -> Learnt:
         for kinds in features
     }
     subjects = pack_subjects(training.subject_ids)
-    classical = best_classical([classical_of("iamb", items, subjects) for items in found.values()], [training])
+    sources = [classical_of("iamb", items, subjects) for items in found.values()]
+    classical = best_classical(with_wider(sources, [training]), [training])
     patterns = count_patterns(training, features_by_label(classical))
     return Learnt(found, classical, patterns, len(training))
 

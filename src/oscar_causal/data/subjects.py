@@ -42,7 +42,19 @@ def folds(subject_ids: pa.Array, count: int, *, seed: int) -> npt.NDArray[np.int
 
 def pack_subjects(subject_ids: pa.Array) -> str:
     """The set of subjects as text for a JSON file: sorted 64-bit hashes, base64."""
-    return base64.b64encode(np.unique(subject_hashes(subject_ids)).astype("<u8").tobytes()).decode()
+    return _packed(subject_hashes(subject_ids))
+
+
+def _packed(hashes: npt.NDArray[np.uint64]) -> str:
+    return base64.b64encode(np.unique(hashes).astype("<u8").tobytes()).decode()
+
+
+def join_subjects(packed: Iterable[str | None]) -> str | None:
+    """The union of packed sets; None, not known, where one of them is."""
+    texts = list(dict.fromkeys(packed))
+    if len(texts) == 1 or None in texts:
+        return texts[0] if len(texts) == 1 else None
+    return _packed(np.concatenate([_unpacked(text) for text in texts if text is not None]))
 
 
 def seen_subjects(subject_ids: pa.Array, packed: Iterable[str]) -> npt.NDArray[np.bool_]:

@@ -16,6 +16,7 @@ import numpy as np
 
 from oscar_causal.data.rules import event_names, parse
 from oscar_causal.data.sequences import Dataset
+from oscar_causal.data.subjects import join_subjects
 from oscar_causal.discovery.evidence import merge
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label
 from oscar_causal.discovery.reading import Features, Readings, count_patterns, readings_of
@@ -34,12 +35,11 @@ def best_classical(sources: Sequence[Classical], datasets: Sequence[Dataset]) ->
     read = [readings_of(counted, part) or Readings(part, {}) for part in features]
     labels = dict.fromkeys(label for source in sources for label in source.features)
     chosen = {label: tried[_best(label, features, read)] for label in labels}
-    subjects = {source.subjects for source in sources}
     return Classical(
         " or ".join(dict.fromkeys(source.method for source in sources)),
         {label: source.features[label] for label, source in chosen.items()},
         {label: source.positives.get(label, 0) for label, source in chosen.items()},
-        subjects.pop() if len(subjects) == 1 else None,
+        join_subjects(source.subjects for source in chosen.values()),
         {label: source.lowering.get(label, ()) for label, source in chosen.items()},
     )
 

@@ -60,6 +60,7 @@ def run(
     from oscar_causal.discovery.choosing import best_classical
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.local import check_device
+    from oscar_causal.discovery.widening import with_wider
     from oscar_causal.graph.assembling import AssemblyConfig, assemble, open_source, read_classical, split_inputs
     from oscar_causal.graph.population import PopulationConfig
     from oscar_causal.graph.population_folder import write_population
@@ -77,7 +78,11 @@ def run(
     check_device(place)
     sources = [open_source(path, dataset=dataset, model=model, device=place, with_model=asked) for path in folders]
     datasets = [source.dataset for source in sources]
-    known = best_classical([read_classical(path) for path in classical], datasets) if classical else None
+    known = (
+        best_classical(with_wider([read_classical(path) for path in classical], datasets), datasets)
+        if classical
+        else None
+    )
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
     _tell_what_is_left_out(folders, populations, rules=rules, world=world)

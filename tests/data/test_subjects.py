@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oscar_causal.data.subjects import folds, held_out, pack_subjects, seen_subjects, subject_hashes
+from oscar_causal.data.subjects import folds, held_out, join_subjects, pack_subjects, seen_subjects, subject_hashes
 
 NAMES = st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=6), min_size=1, max_size=30)
 
@@ -55,3 +55,11 @@ def test_other_seeds_split_otherwise() -> None:
     names = pa.array([str(i) for i in range(200)])
     assert (held_out(names, 0.5, seed=0) != held_out(names, 0.5, seed=1)).any()
     assert pack_subjects(names) == pack_subjects(pa.array([*names.to_pylist()[::-1], "5", "5"]))
+
+
+def test_joined_sets_hold_the_subjects_of_both() -> None:
+    first, second = pack_subjects(pa.array(["a", "b"])), pack_subjects(pa.array(["b", "c"]))
+    assert join_subjects([first, second]) == pack_subjects(pa.array(["c", "a", "b"]))
+    assert join_subjects([first, first]) is first
+    assert join_subjects([first, None]) is None
+    assert join_subjects([None]) is None

@@ -80,6 +80,15 @@ def test_raising_types_are_those_of_fishers_test(cars: Dataset) -> None:
     assert set(sure) >= {"A", "S"}
 
 
+def test_an_event_may_have_the_name_of_a_label() -> None:
+    records = [
+        {"sequence_id": str(k), "events": ["y", "x"] if k < 8 else ["x"], "times": [0, 1][: 2 if k < 8 else 1]}
+        | {"labels": ["y"] if k < 6 else ["n"]}
+        for k in range(40)
+    ]
+    assert raising_types([from_records(records)], ["y"]) == {"y": ["y"]}
+
+
 def test_several_datasets_are_one(cars: Dataset, iamb: Classical) -> None:
     """Cut where a car ends, so that folds are the same."""
     parts = [cars.take(np.arange(0, 1000)), cars.take(np.arange(1000, 3000))]

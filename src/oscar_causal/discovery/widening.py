@@ -47,9 +47,8 @@ def raising_types(datasets: Sequence[Dataset], labels: Sequence[str]) -> dict[st
     both: dict[str, Counter[str]] = {label: Counter() for label in labels}
     for table in (presence_table(data) for data in datasets if len(data.labels.ids)):
         rows += table.n_rows
-        totals = dict(zip(table.names, table.totals.tolist(), strict=True))
         events = table.names[: table.n_events]
-        holding.update({event: totals[event] for event in events})
+        holding.update(dict(zip(events, table.totals[: table.n_events].tolist(), strict=True)))
         for place, label in enumerate(table.names[table.n_events :], start=table.n_events):
             positives[label] += int(table.totals[place])
             if label in both and positives[label] < FEW:

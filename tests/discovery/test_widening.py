@@ -59,8 +59,10 @@ def test_alternatives_are_found_together(seed: int) -> None:
     single = learnt(cars)
     assert single.positives["fault"] < FEW
     assert len(single.members["fault"]) < 5  # one test at a time misses most of the thirteen
-    sources = with_wider([single], [cars])
+    told: list[tuple[int, int]] = []
+    sources = with_wider([single], [cars], on_progress=lambda *now: told.append(now))
     assert sources[0] is single
+    assert told == [(1, 1)]
     best = best_classical(sources, [cars])
     assert best.members["fault"] == TRUTH  # and neither the symptom nor noise
     assert best.subjects == single.subjects  # the same cars
@@ -144,3 +146,5 @@ def test_nothing_to_widen(cars: Dataset) -> None:
     assert with_wider([common], [cars]) == [common]
     unlabelled = from_records([{"sequence_id": "a", "events": ["A"], "times": [0], "labels": None}])
     assert raising_types([unlabelled], ["fault"]) == {}
+    for datasets in ([], [unlabelled]):  # populations alone; nothing recorded
+        assert with_wider([common], datasets) == [common]

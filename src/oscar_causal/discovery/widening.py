@@ -10,7 +10,7 @@ comes with a cause adds nothing to it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +25,7 @@ from oscar_causal.discovery.evidence import merge
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label
 from oscar_causal.discovery.reading import Features, Readings, count_patterns, readings_of
 
+OnProgress = Callable[[int, int], None]
 FEW = 300
 """Positives from which single tests find what there is (and patterns of wide boundaries are too many to be tried)."""
 MOST = 14
@@ -33,12 +34,25 @@ ALPHA = 0.01
 """Of the test that a type raises the label by itself, over all types."""
 
 
-def with_wider(sources: Sequence[Classical], datasets: Sequence[Dataset]) -> list[Classical]:
-    """The sources, and beside each its boundaries of rare labels widened and pruned, where that changes any."""
+def with_wider(
+    sources: Sequence[Classical], datasets: Sequence[Dataset], *, on_progress: OnProgress | None = None
+) -> list[Classical]:
+    """The sources, and beside each its boundaries of rare labels widened and pruned, where that changes any.
+
+    `on_progress` hears how many boundaries are done, and of how many.
+    """
     raising = raising_types(datasets, [label for source in sources for label in source.features])
-    wider = [widened(source, datasets, raising) for source in sources]
-    changed = [new for new, old in zip(wider, sources, strict=True) if new.features != old.features]
-    return [*sources, *changed]
+    done = 0
+
+    def on_label() -> None:
+        nonlocal done
+        done += 1
+        if on_progress is not None:
+            on_progress(done, len(sources) * len(raising))
+
+    wider = [widened(source, datasets, raising, on_label) for source in sources]
+    pairs = zip(wider, sources, strict=True)
+    return [*sources, *(new for new, old in pairs if features_by_label(new) != features_by_label(old))]
 
 
 def raising_types(datasets: Sequence[Dataset], labels: Sequence[str]) -> dict[str, list[str]]:
@@ -71,26 +85,31 @@ def _chance(both: int, rows: int, holding: int, positives: int) -> float:
     return float(hypergeom.sf(both - 1, rows, holding, positives))
 
 
-def widened(source: Classical, datasets: Sequence[Dataset], raising: Mapping[str, Sequence[str]]) -> Classical:
+def widened(
+    source: Classical,
+    datasets: Sequence[Dataset],
+    raising: Mapping[str, Sequence[str]],
+    on_label: Callable[[], None] = lambda: None,
+) -> Classical:
     """The source with the boundaries of these labels widened by up to `MOST` types, and pruned."""
-    wide = {}
-    for label, boundary in features_by_label(source).items():
-        known = {name for names in boundary.names for name in names}
-        more = [event for event in raising.get(label, ()) if event not in known][:MOST]
-        if more:
-            wide[label] = Features(
-                (*boundary.raising, *(format_rule(Event(event)) for event in more)), boundary.lowering
-            )
-    counted = merge([count_patterns(data, wide) for data in datasets]).patterns if wide else None
-    read = readings_of(counted, wide) if counted is not None else None
-    pruned = {label: prune(Patterns.of(read, label)) for label in wide if read is not None and label in read.counts}
-    packed = [source.subjects, *(pack_subjects(data.subject_ids) for data in datasets)]
-    return replace(
-        source,
-        features={**source.features, **{label: part.raising for label, part in pruned.items()}},
-        lowering={**source.lowering, **{label: part.lowering for label, part in pruned.items()}},
-        subjects=join_subjects(packed),
-    )
+    known = features_by_label(source)
+    wide = {label: _joined(known[label], events) for label, events in raising.items() if label in known}
+    counted = merge([count_patterns(data, wide) for data in datasets]).patterns
+    read = readings_of(counted, wide) or Readings(wide, {})
+    features, lowering = dict(source.features), dict(source.lowering)
+    for label in raising:
+        if label in read.counts and wide[label] != known[label]:
+            pruned = prune(Patterns.of(read, label))
+            features[label], lowering[label] = pruned.raising, pruned.lowering
+        on_label()
+    subjects = join_subjects([source.subjects, *(pack_subjects(data.subject_ids) for data in datasets)])
+    return replace(source, features=features, lowering=lowering, subjects=subjects)
+
+
+def _joined(boundary: Features, events: Sequence[str]) -> Features:
+    members = {name for names in boundary.names for name in names}
+    more = [format_rule(Event(event)) for event in events if event not in members][:MOST]
+    return Features((*boundary.raising, *more), boundary.lowering)
 
 
 @dataclass(frozen=True)

@@ -78,11 +78,11 @@ def run(
     check_device(place)
     sources = [open_source(path, dataset=dataset, model=model, device=place, with_model=asked) for path in folders]
     datasets = [source.dataset for source in sources]
-    known = (
-        best_classical(with_wider([read_classical(path) for path in classical], datasets), datasets)
-        if classical
-        else None
-    )
+    known = None
+    if classical:
+        with progress_bar("widening the boundaries of rare labels", "boundaries") as show:
+            wider = with_wider([read_classical(path) for path in classical], datasets, on_progress=show)
+        known = best_classical(wider, datasets)
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
     _tell_what_is_left_out(folders, populations, rules=rules, world=world)

@@ -97,7 +97,7 @@ def test_out_of_memory_makes_smaller_launches(
     run = compiled.Launch.run
 
     def scarce(self: compiled.Launch) -> torch.Tensor:
-        if len(self.at) > 20:
+        if len(self.asked) > 20:
             raise torch.OutOfMemoryError("no room")
         return run(self)
 

@@ -135,7 +135,7 @@ def test_only_order_and_distance_are_seen_by_attention() -> None:
     query, key = torch.randn(2, 12, 1, 8)
     near, far = (transformer.rotary_table(torch.arange(12) + shift, 8) for shift in (0, 100))
     scores = [
-        torch.einsum("ihd,jhd->ij", transformer.rotate(query, table), transformer.rotate(key, table))
+        torch.einsum("ihd,jhd->ij", *(transformer.rotate(part.clone(), table) for part in (query, key)))
         for table in (near, far)
     ]
     torch.testing.assert_close(*scores, rtol=1e-4, atol=1e-4)

@@ -13,20 +13,30 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from oscar_causal.density.interface import Contexts
-from oscar_causal.density.label_pass import Blocks, context_tokens, event_states, label_states
+from oscar_causal.density.label_pass import (
+    Blocks,
+    Sent,
+    context_tokens,
+    event_states,
+    label_states,
+    sent_together,
+    tokens_of,
+)
 from oscar_causal.density.memory import Pieces
 from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.transfer import send
-from oscar_causal.density.transformer import Network, Tokens
+from oscar_causal.density.transformer import Network
 
-BUCKET = 16
-"""Lengths of launches, in tokens, are multiples of this: 5 % of padding at 150 events."""
-LAUNCH_TOKENS = {"end": 1 << 14, "along": 1 << 14, "events": 1 << 12}
-"""Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little."""
+BUCKET = 8
+"""Lengths of launches, in tokens, are multiples of this: 2.5 % of padding at 150 events."""
+LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 1 << 12}
+"""Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little. `end`: the
+132 units of an H100 or H200 then finish their tiles (256 x 128) of a product 768 wide all at the same time."""
 CHUNK = 16
 """Rows of one sequence that stay together where the label head multiplies states along them: the shape of that product
 is of its own sequence's making."""
@@ -45,11 +55,9 @@ Kind = Literal["end", "along", "events"]
 class Rows:
     """Contexts that go through a launch."""
 
-    contexts: Contexts
-    at: int = 0
-    """The token that is asked (end)."""
-    labels: Tensor | None = None
-    """(ASKED,) labels whose shortlists are read at that token."""
+    contexts: Sent
+    asked: Tensor | None = None
+    """(1 + ASKED,) the token that is asked (end), and the labels whose shortlists are read there."""
 
 
 @dataclass(frozen=True)
@@ -84,11 +92,12 @@ class Body(nn.Module):
             norm.eps = torch.finfo(torch.float32).eps  # not that of a coarser type
         if fused:
             torch._dynamo.config.recompile_limit = max(VARIANTS, torch._dynamo.config.recompile_limit)
-        for block in [*self.blocks, *self.label_blocks] if fused else []:
-            block.compile(dynamic=True)
-        for block in cast("list[Any]", self.label_blocks[-1:]) if fused else []:  # most of its work where few are asked
-            block.remembered = torch.compile(block.remembered, dynamic=True)
+        every: list[Any] = [*self.blocks, *self.label_blocks] if fused else []
+        for block in every:
+            block.opened = torch.compile(block.opened, dynamic=True)  # the last product stays outside: it adds in place
+            block.at = torch.compile(block.at, dynamic=True)
         self.embedding = torch.compile(network.embedding, dynamic=True) if fused else network.embedding
+        self.listed: Any = torch.compile(network.shortlist, dynamic=True) if fused else network.shortlist
         self.bag = network.bag  # as it is: a fused running sum adds up in the order in which its parts happen to finish
 
 
@@ -113,7 +122,7 @@ class CompiledNetwork:
         kinds: tuple[Kind, ...] = ("end", "along")
         for kind in kinds:
             mine = [k for k, question in enumerate(questions) if question.kind == kind]
-            asked = [self._rows_of(questions[k]) for k in mine]
+            asked = self._rows_of(kind, [questions[k] for k in mine])
             finish = [self._label_head(questions[k]) for k in mine]
             answers.update(zip(mine, self._answer(kind, asked, finish), strict=True))
         return [
@@ -126,15 +135,18 @@ class CompiledNetwork:
         """h^x at the start token and every event (N, L + 1, D) of every batch of contexts."""
         lengths = [part.event_ids.shape[1] for part in contexts]
         finish = [lambda states, length=length: states[:, : length + 1].clone() for length in lengths]
-        return self._answer("events", [Rows(part) for part in contexts], finish)
+        return self._answer("events", [Rows(part) for part in sent_together(contexts, self.device)], finish)
 
-    def _rows_of(self, question: Question) -> Rows:
-        if question.kind == "along":
-            return Rows(question.contexts)
-        labels = torch.zeros(ASKED, dtype=torch.int64)
-        if question.inside:
-            labels[: len(question.labels)] = question.labels
-        return Rows(question.contexts, int(question.positions[0]), send(labels, self.device))
+    def _rows_of(self, kind: Kind, questions: Sequence[Question]) -> list[Rows]:
+        sent = sent_together([question.contexts for question in questions], self.device)
+        if kind == "along":
+            return [Rows(part) for part in sent]
+        asked = np.zeros((len(questions), 1 + ASKED), np.int64)
+        for row, question in zip(asked, questions, strict=True):
+            row[0] = question.positions[0]
+            if question.inside:
+                row[1 : 1 + len(question.labels)] = question.labels
+        return [Rows(*pair) for pair in zip(sent, send(asked, self.device), strict=True)]
 
     def _short_logits(self, question: Question) -> Tensor | float:
         """What the labels' own shortlists add: (N, P, Y')."""
@@ -146,20 +158,16 @@ class CompiledNetwork:
         return cast(Tensor, logits.view(*at.shape, -1))
 
     def _label_head(self, question: Question) -> Callable[[Tensor], Tensor]:
+        if question.inside:
+            return lambda states: states[..., -ASKED:][..., : len(question.labels)].clone()  # (n, 1, Y')
         labels, positions = send(question.labels, self.device), send(question.positions, self.device)
-        every = self.network.config.labels
-
-        def finish(states: Tensor) -> Tensor:
-            if question.kind == "along":
-                return self.network.state_logits(states[:, positions].float(), labels)  # (n, P, Y')
-            logits = states[..., labels]  # (n, 1, Y')
-            return logits + states[..., every : every + len(labels)] if question.inside else logits
-
-        return finish
+        if question.kind == "end":
+            return lambda states: states[..., labels]
+        return lambda states: self.network.state_logits(states[:, positions].float(), labels)  # (n, P, Y')
 
     def _answer(self, kind: Kind, asked: Sequence[Rows], finish: Sequence[Callable[[Tensor], Tensor]]) -> list[Tensor]:
         """What `finish` makes of the states of each batch of contexts: one launch shape after the other."""
-        sizes = [padded_length(rows.contexts.event_ids.shape[1] + 1) for rows in asked]
+        sizes = [padded_length(rows.contexts.event_ids.shape[1]) for rows in asked]
         parts: dict[int, list[Tensor]] = {}
         for tokens in sorted(set(sizes)):
             mine = [k for k, size in enumerate(sizes) if size == tokens]
@@ -181,9 +189,9 @@ class CompiledNetwork:
         return [torch.cat(parts[k]) for k in range(len(asked))]
 
     def rows(self, kind: Kind, tokens: int) -> int:
-        """Rows of a launch of so many tokens each: a multiple of `CHUNK`, but for very long sequences."""
+        """Rows of a launch of so many tokens each; along sequences a multiple of `CHUNK`, but for very long ones."""
         rows = min(LAUNCH_TOKENS[kind] // tokens, self.pieces.rows(tokens, self.device.type))
-        return rows // CHUNK * CHUNK or max(1, rows)
+        return (rows // CHUNK * CHUNK if kind == "along" else rows) or max(1, rows)
 
     def _states(self, kind: Kind, tokens: int, rows: int, asked: dict[int, Rows]) -> Iterator[tuple[int, Tensor]]:
         """What launches say of all rows, part by part: (which, (n, ...)), valid until the next launch."""
@@ -192,10 +200,10 @@ class CompiledNetwork:
         launch, filled, inside = self._launches[kind, tokens, rows], 0, list[tuple[int, int, int]]()
         together = min(CHUNK, rows) if kind == "along" else 1
         for k, mine in asked.items():
-            row, begin = context_tokens(mine.contexts, self.device), 0
-            while begin < len(row.event_ids):
-                count = min(together if kind == "along" else rows - filled, len(row.event_ids) - begin)
-                launch.fill(filled, row, slice(begin, begin + count), mine)
+            number, begin = len(mine.contexts.event_ids), 0
+            while begin < number:
+                count = min(together if kind == "along" else rows - filled, number - begin)
+                launch.fill(filled, mine, slice(begin, begin + count))
                 inside.append((k, filled, count))
                 filled, begin = filled + count, begin + count
                 if filled + together > rows:
@@ -214,7 +222,7 @@ def padded_length(tokens: int) -> int:
     """The next multiple of `BUCKET`.
 
     >>> padded_length(151), padded_length(160)
-    (160, 160)
+    (152, 160)
     """
     return -(-tokens // BUCKET) * BUCKET
 
@@ -224,27 +232,23 @@ class Launch:
 
     def __init__(self, owner: CompiledNetwork, kind: Kind, tokens: int, rows: int) -> None:
         self.owner, self.kind = owner, kind
-        device = owner.device
         with torch.inference_mode(False):  # recorded graphs and later fillings share these
-            self.input = empty_tokens(owner.network, rows, tokens)
-            self.at = torch.zeros(rows, 1, dtype=torch.int64, device=device)
-            self.labels = torch.zeros(rows, ASKED, dtype=torch.int64, device=device)
+            self.event_ids, self.beside = empty_rows(owner.network, rows, tokens)
+            self.asked = torch.zeros(rows, 1 + ASKED, dtype=torch.int64, device=owner.device)
+        self.input = tokens_of(self.event_ids, self.beside)
         self._ask = recorded(owner, self._compute)
 
-    def fill(self, begin: int, row: Tokens, which: slice, mine: Rows) -> None:
+    def fill(self, begin: int, mine: Rows, which: slice) -> None:
         """Write some rows of one sequence's contexts; what is left of older ones behind them is never looked at."""
-        rows, length = slice(begin, begin + which.stop - which.start), row.event_ids.shape[1]
-        self.input.event_ids[rows, :length] = row.event_ids[which]
-        self.input.gaps[rows, :length] = row.gaps
-        self.input.elapsed[rows, :length] = row.elapsed
-        self.input.channels[rows, :length] = row.channels
-        self.at[rows] = mine.at
-        if mine.labels is not None:
-            self.labels[rows] = mine.labels
+        rows, length = slice(begin, begin + which.stop - which.start), len(mine.contexts.beside)
+        self.event_ids[rows, :length] = mine.contexts.event_ids[which]
+        self.beside[rows, :length] = mine.contexts.beside
+        if mine.asked is not None:
+            self.asked[rows] = mine.asked
 
     def run(self) -> Tensor:
-        """All rows: logits of every label at one token and what shortlists add to the asked ones (rows, 1, Y + ASKED);
-        or the states (rows, tokens, D).
+        """All rows: logits of every label at one token without their shortlists and of the asked ones with them
+        (rows, 1, Y + ASKED); or the states (rows, tokens, D).
         """
         return self._ask()
 
@@ -254,23 +258,19 @@ class Launch:
             return event_states(network, self.input, cast(Blocks, self.owner.fine))
         if self.kind == "along":
             return label_states(network, self.input, body=cast(Blocks, body))
-        logits = network.state_logits(label_states(network, self.input, self.at, cast(Blocks, body)).float())
-        if network.shortlist is None:
-            return torch.cat([logits, logits.new_zeros(len(logits), 1, ASKED)], dim=-1)
-        short = network.shortlist(past_in_rows(self.input, self.at), self.labels)  # (rows, ASKED)
-        return torch.cat([logits, short.unsqueeze(1)], dim=-1)
+        at, labels = self.asked[:, :1], self.asked[:, 1:]
+        logits = network.state_logits(label_states(network, self.input, at, cast(Blocks, body)).float())
+        whole = logits.gather(-1, labels.unsqueeze(1))  # (rows, 1, ASKED)
+        if network.shortlist is not None:
+            whole = whole + body.listed(past_in_rows(self.input, at), labels).unsqueeze(1)
+        return torch.cat([logits, whole], dim=-1)
 
 
-def empty_tokens(network: Network, rows: int, tokens: int) -> Tokens:
-    """A rectangle to be filled."""
+def empty_rows(network: Network, rows: int, tokens: int) -> tuple[Tensor, Tensor]:
+    """A rectangle to be filled: event ids (rows, tokens), and what stands beside them (rows, tokens, 2 + C)."""
     device = network.label_head.weight.device
-    return Tokens(
-        torch.zeros(rows, tokens, dtype=torch.int64, device=device),
-        torch.zeros(rows, tokens, device=device),
-        torch.zeros(rows, tokens, device=device),
-        torch.zeros(rows, tokens, network.config.channels, device=device),
-        torch.arange(tokens, device=device),
-    )
+    ids = torch.zeros(rows, tokens, dtype=torch.int64, device=device)
+    return ids, torch.zeros(rows, tokens, 2 + network.config.channels, device=device)
 
 
 def recorded(owner: CompiledNetwork, compute: Callable[[], Tensor]) -> Callable[[], Tensor]:

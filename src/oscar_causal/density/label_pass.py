@@ -6,17 +6,20 @@ where the label blocks do not look at it. Blocks may live in a lower precision t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
+import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from oscar_causal.data.vocabulary import START_ID
 from oscar_causal.density.interface import Contexts
-from oscar_causal.density.transfer import send
-from oscar_causal.density.transformer import Attention, Blend, Block, Network, Tokens, rotary_table, rotate
+from oscar_causal.density.transfer import send_together
+from oscar_causal.density.transformer import Blend, Block, Network, Tokens, rotary_table, tokens_at
 
 
 class Blocks(Protocol):
@@ -72,8 +75,8 @@ def label_states(
     for block in body.label_blocks[:-1] if at is not None else body.label_blocks:
         state = block(state, found.rotation, tokens, memory=memory)
     if at is not None:
-        last = cast("Block | None", body.label_blocks[-1] if len(body.label_blocks) else None)
-        state = _block_at(last, state, found.rotation, at, memory)
+        last = cast("list[Block]", body.label_blocks[-1:])
+        state = last[0].at(state, found.rotation, at, memory) if len(last) else tokens_at(state, at)
     return cast(Tensor, body.norm_y(state))
 
 
@@ -84,7 +87,7 @@ class _Backbone:
     start: Tensor
     """(B, L, D) the embedded tokens."""
     rotation: Tensor
-    """(L, 1, D / H / 2, 2)"""
+    """(L, 1, 2, D / H)"""
     state: Tensor
     """(B, L, D) after the last block."""
 
@@ -98,45 +101,42 @@ def _backbone(network: Network, tokens: Tokens, body: Blocks, blend: Blend | Non
     return _Backbone(start, rotation, state)
 
 
+@dataclass(frozen=True)
+class Sent:
+    """Contexts of one sequence with their start token, where the network lives."""
+
+    event_ids: Tensor
+    """(N, L + 1)"""
+    beside: Tensor
+    """(L + 1, 2 + C) seconds since the event before and since the start, channels: the same for all contexts."""
+
+
+def sent_together(parts: Sequence[Contexts], device: torch.device) -> list[Sent]:
+    """Contexts of several sequences; what lies on the host goes over in one copy."""
+    beside = send_together([_beside(part) for part in parts], device)
+    here = [k for k, part in enumerate(parts) if part.event_ids.device.type == "cpu"]
+    gone = dict(zip(here, send_together([parts[k].event_ids.flatten() for k in here], device), strict=True))
+    ids = [gone[k].view(part.event_ids.shape) if k in gone else part.event_ids for k, part in enumerate(parts)]
+    started = (F.pad(each, (1, 0), value=START_ID) for each in ids)
+    return [Sent(*pair) for pair in zip(started, beside, strict=True)]
+
+
+def _beside(contexts: Contexts) -> npt.NDArray[np.float32]:
+    times, channels = contexts.times.cpu().numpy(), contexts.channels.cpu().numpy()
+    beside = np.zeros((len(times) + 1, 2 + channels.shape[1]), np.float32)
+    beside[2:, 0] = np.diff(times.astype(np.float64))
+    beside[1:, 1] = times
+    beside[0, 2:], beside[1:, 2:] = np.nan, channels
+    return beside
+
+
 def context_tokens(contexts: Contexts, device: torch.device) -> Tokens:
     """Contexts with their start token: event ids (N, L + 1); times and channels in one row that all contexts share."""
-    ids = send(contexts.event_ids, device)
-    count, length = ids.shape
-    elapsed = F.pad(contexts.times.double(), (1, 0))  # (L + 1,)
-    gaps = F.pad(elapsed.diff()[1:], (min(2, length + 1), 0))
-    channels = F.pad(contexts.channels, (0, 0, 1, 0), value=torch.nan)
-    beside = torch.cat([gaps.float()[:, None], elapsed.float()[:, None], channels], dim=1)
-    beside = send(beside, device)[None]  # in one copy
-    start = torch.full((count, 1), START_ID, dtype=torch.int64, device=device)
-    return Tokens(
-        torch.cat([start, ids], dim=1),
-        beside[..., 0],
-        beside[..., 1],
-        beside[..., 2:],
-        torch.arange(length + 1, device=device),
-    )
+    (sent,) = sent_together([contexts], device)
+    return tokens_of(sent.event_ids, sent.beside[None])
 
 
-def _block_at(block: Block | None, state: Tensor, rotation: Tensor, at: Tensor, memory: Tensor) -> Tensor:
-    """What the block makes of the tokens `at` (B, P): (B, P, D)."""
-    chosen = state[torch.arange(len(at), device=at.device)[:, None], at]  # (B, P, D)
-    if block is None:
-        return chosen
-    queries, known = block.norm_attention(chosen), block.remembered(state, rotation)
-    chosen = chosen + _attend_at(block.attention, queries, known, rotation, at)
-    if block.cross is not None and block.norm_cross is not None:
-        known = block.cross.remembered(memory, rotation)
-        chosen = chosen + _attend_at(block.cross, block.norm_cross(chosen), known, rotation, at)
-    return block.fed_forward(chosen)
-
-
-def _attend_at(
-    attention: Attention, queries: Tensor, known: tuple[Tensor, Tensor], rotation: Tensor, at: Tensor
-) -> Tensor:
-    """Attention of the queries (B, P, D) at the tokens `at` to the keys and values of all tokens up to theirs."""
-    query = rotate(attention.query(queries).unflatten(-1, (attention.heads, -1)), rotation[at])  # (B, P, H, D/H)
-    query, key, value = (x.transpose(1, 2) for x in (query, *known))
-    later = torch.arange(key.shape[2], device=at.device) > at[..., None]  # (B, P, L)
-    scores = (query @ key.mT).float() * query.shape[-1] ** -0.5  # by hand: fused kernels differ from run to run here
-    weights = scores.masked_fill(later[:, None], -torch.inf).softmax(-1).to(value.dtype)
-    return cast(Tensor, attention.out((weights @ value).transpose(1, 2).flatten(-2)))
+def tokens_of(event_ids: Tensor, beside: Tensor) -> Tokens:
+    """Network input: event ids (B, L), and beside them times and channels (B or 1, L, 2 + C)."""
+    positions = torch.arange(event_ids.shape[1], device=event_ids.device)
+    return Tokens(event_ids, beside[..., 0], beside[..., 1], beside[..., 2:], positions)

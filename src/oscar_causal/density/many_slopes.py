@@ -10,13 +10,13 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from oscar_causal.density.compiled import CompiledNetwork, empty_tokens, padded_length, recorded
+from oscar_causal.density.compiled import CompiledNetwork, empty_rows, padded_length, recorded
 from oscar_causal.density.interface import Contexts
-from oscar_causal.density.label_pass import Blocks, context_tokens, label_states
+from oscar_causal.density.label_pass import Blocks, Sent, label_states, sent_together, tokens_of
 from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.slopes import replacement_means
 from oscar_causal.density.transfer import send
-from oscar_causal.density.transformer import Blend, Network, Tokens
+from oscar_causal.density.transformer import Blend, Network
 
 LAUNCH_TOKENS = 1 << 12
 """Tokens of a pass forward and back: every block keeps its states and (L, L) attention until the way back."""
@@ -36,7 +36,7 @@ class SlopeQuestion:
 class _Row:
     """One (sequence, label)."""
 
-    tokens: Tokens
+    contexts: Sent
     means: tuple[Tensor, Tensor]  # (L + 1, D), (L + 1, K)
     label: Tensor
 
@@ -57,7 +57,9 @@ def slopes_together(owner: CompiledNetwork, questions: Sequence[SlopeQuestion]) 
 def _of_one_shape(
     owner: CompiledNetwork, questions: dict[int, SlopeQuestion], shares: tuple[float, ...], tokens: int
 ) -> Iterator[tuple[int, Tensor]]:
-    rows = [row for question in questions.values() for row in _rows(owner.network, question)]
+    sent = sent_together([question.sequence for question in questions.values()], owner.device)
+    asked = zip(questions.values(), sent, strict=True)
+    rows = [row for question, contexts in asked for row in _rows(owner.network, question, contexts)]
     done: list[Tensor] = []  # (S, n, T) each
     begin = 0
     while begin < len(rows):
@@ -79,13 +81,13 @@ def _of_one_shape(
         begin += count
 
 
-def _rows(network: Network, question: SlopeQuestion) -> Iterator[_Row]:
+def _rows(network: Network, question: SlopeQuestion, contexts: Sent) -> Iterator[_Row]:
     device = network.label_head.weight.device
-    tokens, law = context_tokens(question.sequence, device), send(question.law, device)
+    law = send(question.law, device)
     tables = (network.embedding.events.weight.detach(), network.bag.events.weight.detach())
     events, bag = (replacement_means(law, table) for table in tables)
     for label in send(question.labels, device):
-        yield _Row(tokens, (events, bag), label)
+        yield _Row(contexts, (events, bag), label)
 
 
 def _launch(owner: CompiledNetwork, tokens: int, rows: int) -> SlopeLaunch:
@@ -101,7 +103,8 @@ class SlopeLaunch:
     def __init__(self, owner: CompiledNetwork, tokens: int, rows: int) -> None:
         self.owner = owner
         network, device = owner.network, owner.device
-        self.input = empty_tokens(network, rows, tokens)
+        self.event_ids, self.beside = empty_rows(network, rows, tokens)
+        self.input = tokens_of(self.event_ids, self.beside)
         tables = (network.embedding.events.weight, network.bag.events.weight)
         self.means = tuple(torch.zeros(rows, tokens, table.shape[1], device=device) for table in tables)
         self.labels = torch.zeros(rows, dtype=torch.int64, device=device)
@@ -120,13 +123,13 @@ class SlopeLaunch:
         return torch.stack(found)
 
     def _fill(self, place: int, row: _Row) -> None:
-        length = row.tokens.event_ids.shape[1]
-        for mine, given in zip(
-            (self.input.event_ids, self.input.gaps, self.input.elapsed, self.input.channels, *self.means),
-            (row.tokens.event_ids, row.tokens.gaps, row.tokens.elapsed, row.tokens.channels, *row.means),
-            strict=True,
-        ):
-            mine[place, :length] = given.squeeze(0)
+        length = len(row.contexts.beside)
+        mine, given = (
+            (self.event_ids, self.beside, *self.means),
+            (row.contexts.event_ids[0], row.contexts.beside, *row.means),
+        )
+        for where, values in zip(mine, given, strict=True):
+            where[place, :length] = values
         self.labels[place] = row.label
         self.ends[place] = length - 1
 

@@ -22,7 +22,7 @@ from oscar_causal.density.many_slopes import SlopeQuestion, slopes_together
 from oscar_causal.density.memory import TOKENS_PER_PASS, Pieces
 from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.slopes import network_slopes
-from oscar_causal.density.transfer import send
+from oscar_causal.density.transfer import send, send_together
 from oscar_causal.density.transformer import Network, Tokens
 from oscar_causal.errors import UsageError
 
@@ -85,7 +85,7 @@ class OscarModel:
         """`label_probs` of several sequences: (N, P, Y') each."""
         if self.fast is None:
             return [self.label_probs(q.contexts, q.labels, q.positions) for q in questions]
-        labels = [send(question.labels, self.device) for question in questions]
+        labels = send_together([question.labels for question in questions], self.device)
         logits = self.fast.label_logits(questions)
         return [torch.sigmoid(self.calibrate(part, mine)) for part, mine in zip(logits, labels, strict=True)]
 

@@ -136,7 +136,7 @@ class Network(nn.Module):
 
     def event_logits(self, hidden_x: Tensor) -> Tensor:
         """Next-event logits (..., V); the output matrix is the embedding matrix without its padding rows."""
-        return F.linear(hidden_x, self.embedding.events.weight[: self.config.events])
+        return F.linear(hidden_x, self.embedding.events.weight)[..., : self.config.events]  # matrix units want them all
 
     def label_logits(self, hidden_y: Tensor, past: Past, labels: Tensor | None = None) -> Tensor:
         """Label logits (..., Y), or of the chosen labels only; `past`: a row for every hidden state."""
@@ -246,21 +246,37 @@ class Block(nn.Module):
         self.down = nn.Linear(hidden, config.width, bias=False)
 
     def forward(self, state: Tensor, rotation: Tensor, tokens: Tokens, memory: Tensor | None = None) -> Tensor:
+        return self.closed(*self.opened(state, rotation, tokens, memory))
+
+    def opened(self, state: Tensor, rotation: Tensor, tokens: Tokens, memory: Tensor | None) -> tuple[Tensor, Tensor]:
+        """All but the last product: the state after attention, and what the feed-forward layer holds inside."""
         normed = self.norm_attention(state)
         state = state + self.attention(normed, normed, rotation, tokens)
         if self.cross is not None and self.norm_cross is not None and memory is not None:
             state = state + self.cross(self.norm_cross(state), memory, rotation, tokens)
-        return self.fed_forward(state)
+        return state, self.gated(state)
 
-    def fed_forward(self, state: Tensor) -> Tensor:
-        """The state with what the feed-forward layer adds; one product writes the sum."""
+    def gated(self, state: Tensor) -> Tensor:
+        """What the feed-forward layer holds inside."""
         gate, value = self.up(self.norm_forward(state)).chunk(2, dim=-1)  # (..., hidden) twice
-        inner = F.silu(gate) * value
-        return torch.addmm(state.flatten(0, -2), inner.flatten(0, -2), self.down.weight.T).view(state.shape)
+        inner: Tensor = F.silu(gate) * value
+        return inner
 
-    def remembered(self, state: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
-        """Keys and values that self-attention finds at all tokens."""
-        return self.attention.remembered(self.norm_attention(state), rotation)
+    def closed(self, state: Tensor, inner: Tensor) -> Tensor:
+        """The state with what the feed-forward layer adds; written over it where no way back is asked for."""
+        flat, added = state.flatten(0, -2), (inner.flatten(0, -2), self.down.weight.T)
+        way_back = torch.is_grad_enabled() and (state.requires_grad or inner.requires_grad)
+        mixed = state.dtype != self.down.weight.dtype  # products in place know nothing of autocast
+        return (flat.addmm(*added) if way_back or mixed else flat.addmm_(*added)).view(state.shape)
+
+    def at(self, state: Tensor, rotation: Tensor, at: Tensor, memory: Tensor) -> Tensor:
+        """What the block makes of the tokens `at` (B, P) alone: (B, P, D)."""
+        chosen = tokens_at(state, at)
+        looked = self.attention.at(self.norm_attention(chosen), self.norm_attention(state), rotation, at)
+        chosen = chosen + looked
+        if self.cross is not None and self.norm_cross is not None:
+            chosen = chosen + self.cross.at(self.norm_cross(chosen), memory, rotation, at)
+        return self.closed(chosen, self.gated(chosen))
 
 
 class Attention(nn.Module):
@@ -284,10 +300,24 @@ class Attention(nn.Module):
             mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(-3, -2)
         return self.out(mixed.flatten(-2))  # type: ignore[no-any-return]
 
+    def at(self, queries: Tensor, memory: Tensor, rotation: Tensor, at: Tensor) -> Tensor:
+        """Attention of the queries (B, P, D) at the tokens `at` to all tokens up to theirs."""
+        query = rotate(self.query(queries).unflatten(-1, (self.heads, -1)), rotation[at])  # (B, P, H, D/H)
+        query, key, value = (x.transpose(1, 2) for x in (query, *self.remembered(memory, rotation)))
+        later = torch.arange(key.shape[2], device=at.device) > at[..., None]  # (B, P, L)
+        scores = (query @ key.mT).float() * query.shape[-1] ** -0.5  # by hand: fused kernels differ from run to run
+        weights = scores.masked_fill(later[:, None], -torch.inf).softmax(-1).to(value.dtype)
+        return self.out((weights @ value).transpose(1, 2).flatten(-2))  # type: ignore[no-any-return]
+
     def remembered(self, memory: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values (..., H, D/H) of all tokens."""
         key, value = self.key_value(memory).unflatten(-1, (2, self.heads, -1)).unbind(-3)
         return rotate(key, rotation), value
+
+
+def tokens_at(state: Tensor, at: Tensor) -> Tensor:
+    """What stands at the tokens `at` (B, P) of a rectangle (B, L, ...): (B, P, ...)."""
+    return state[torch.arange(len(at), device=at.device)[:, None], at]
 
 
 def packed_attention(query: Tensor, key: Tensor, value: Tensor, bounds: Tensor, longest: int) -> Tensor:
@@ -301,7 +331,7 @@ def padded_rows(events: int) -> int:
 
 
 def rotary_table(positions: Tensor, size: int) -> Tensor:
-    """Cosine and sine of every position's rotation angles: (..., 1, size / 2, 2).
+    """Cosine and sine of every position's rotation angles: (..., 1, 2, size); the sine has its partner's sign.
 
     Only the first quarter of the pairs turns; the rest compare content alone, wherever it stands, because most rules
     ask whether an event came, not how many events ago.
@@ -310,11 +340,14 @@ def rotary_table(positions: Tensor, size: int) -> Tensor:
     turning = max(1, size // 8)
     rates = torch.where(pairs < turning, 10_000.0 ** (-pairs.float() / turning), 0.0)
     angles = positions.float().unsqueeze(-1) * rates  # (..., size / 2)
-    return torch.stack([angles.cos(), angles.sin()], dim=-1).unsqueeze(-3)
+    cos, sin = angles.cos(), angles.sin()
+    return torch.stack([torch.cat([cos, cos], dim=-1), torch.cat([-sin, sin], dim=-1)], dim=-2).unsqueeze(-3)
 
 
 def rotate(heads: Tensor, rotation: Tensor) -> Tensor:
-    """Turn pairs of features by their position's angles."""
-    first, second = heads.float().chunk(2, dim=-1)
-    cos, sin = rotation.unbind(-1)
-    return torch.cat([first * cos - second * sin, first * sin + second * cos], dim=-1).to(heads.dtype)
+    """Turn pairs of features by their position's angles; the partner of a feature stands half a head away."""
+    cos, sin = rotation.unbind(-2)
+    halves = heads.view(*heads.shape[:-1], 2, -1)
+    partners = halves.flip(-2).flatten(-2)  # one rule for both halves: no branches on a GPU
+    turned: Tensor = heads * cos + partners * sin
+    return turned.to(heads.dtype)

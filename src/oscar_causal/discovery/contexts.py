@@ -55,21 +55,22 @@ def present_types(event_ids: Int64) -> tuple[Int64, Int64]:
 
 
 def without_types(law: Tensor, types: Int64) -> Tensor:
-    """The law of each position conditioned on "none of these types": (L, V) in float64, rows summing to one.
+    """The law of each position conditioned on "none of these types": (L, V), rows summing to one.
 
     Where the given law leaves nothing else, every other event type is equally likely. Where all event types of the
     vocabulary are to be avoided, `unknown` is drawn: the one id that stands for none of them.
     """
-    possible = np.ones(law.shape[1])
+    possible = np.ones(law.shape[1], np.float32)
     possible[:SPECIAL_IDS] = 0.0
     possible[types] = 0.0
     if not possible.any():
         possible[UNKNOWN_ID] = 1.0
     allowed = send(possible, law.device)  # made here: asking the device would make it wait
-    left = law * allowed  # (L, V) in float64; large, so what follows works in place
-    mass = left.sum(-1, keepdim=True)
-    left /= mass.clamp(min=1e-300)
-    return torch.where(mass > 1e-9, left, allowed / allowed.sum(), out=left)
+    left = law * allowed  # (L, V): large, so what follows works in place
+    mass = left.sum(-1, keepdim=True, dtype=torch.float64)
+    some = mass > 1e-9
+    left /= torch.where(some, mass, torch.inf).to(left.dtype)
+    return left.addcmul_(allowed, torch.where(some, 0.0, 1 / float(possible.sum())).to(left.dtype))
 
 
 def draw(law: Tensor, uniforms: Float64) -> Int64:

@@ -21,7 +21,7 @@ from oscar_causal.discovery.contexts import (
     tie_groups,
     without_types,
 )
-from oscar_causal.discovery.device_contexts import draw_from, shuffle_ties, stacked_uniforms
+from oscar_causal.discovery.device_contexts import draw_from, running_sums, shuffle_ties, stacked_uniforms
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Subject:
     event_ids: Int64  # (L,)
     types: Int64  # (K,) distinct event ids
     owner: Int64  # (L,) index into types
-    law: torch.Tensor  # (L, V) replacement law, float32
-    cumulated: torch.Tensor  # (L, V) its running sums, float64: what draws are made from
+    law: torch.Tensor  # (L, V) replacement law
+    cumulated: torch.Tensor  # (L, V or a few more) its running sums, float64: what draws are made from
     ties: Int64 | None  # (L,) timestamp numbers, None = leave the order alone
     testable: Bool  # (K,) types that may be replaced
 
@@ -86,7 +86,7 @@ def subject_of(
     law = without_types(law, types)
     testable = np.array([int(t) not in excluded for t in types])
     ties = groups if tied else None
-    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law.float(), law.cumsum(-1), ties, testable)
+    return Subject(sequence, sequence_id, seed, event_ids, types, owner, law, running_sums(law), ties, testable)
 
 
 def respond(
@@ -169,8 +169,9 @@ def build_contexts(parts: Sequence[Variants]) -> list[torch.Tensor]:
     masks, random = np.zeros((at[-1], longest), bool), uniforms("draw")
     draws = torch.zeros(random.shape, dtype=torch.int64, device=device)
     for k, (part, length) in enumerate(zip(parts, lengths, strict=True)):
-        masks[at[k] : at[k + 1], :length] = part.masks
-        draws[at[k] : at[k + 1], :length] = draw_from(part.subject.cumulated, random[at[k] : at[k + 1], :length])
+        mine, subject = slice(at[k], at[k + 1]), part.subject
+        masks[mine, :length] = part.masks
+        draws[mine, :length] = draw_from(subject.cumulated, random[mine, :length], subject.law.shape[1])
     observed = send(_padded([part.subject.event_ids for part in parts], longest, 0), device)[of]
     ids = torch.where(send(masks, device), draws, observed)
     if any(part.tied for part in parts):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import groupby
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,7 @@ from oscar_causal.data.batches import Encoded
 from oscar_causal.data.sequences import Dataset, from_table
 from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
 from oscar_causal.density.compiled import Question, padded_length
+from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
 from oscar_causal.density.transformer import Network, NetworkConfig
@@ -23,6 +26,8 @@ from oscar_causal.discovery.subject import Variants, build_contexts, label_quest
 
 SHORTEST = 24
 """Events of the shortest sequence: some must stand behind the first c."""
+AHEAD = 2
+"""Groups of sequences that the device may still be working on while the host prepares another."""
 RATE = 0.15
 """Share of the event types that a context replaces."""
 
@@ -130,34 +135,55 @@ def intervention_stage(work: Workload, model: OscarModel, which: Sequence[int]) 
 
     The work of the intervention estimator at N contexts without its tests: the law of replacements, masks, draws, one
     pass for every context, P(label) after the last event, mean difference between contexts that keep and replace.
-    The longest sequences go first; while the device works on a group, the host prepares the next.
+    While the device works on some groups of sequences, the host prepares the next ones.
     """
     order = [which[k] for k in by_length(work.data.lengths[list(which)].tolist())]
-    answers: list[Float64] = []
-    waiting: Callable[[], list[Float64]] = list
-    for group in _groups(work, order):
-        fresh = _group_effects(work, model, group)
-        answers += waiting()
-        waiting = fresh
-    answers += waiting()
-    place = {k: at for at, k in enumerate(order)}
-    return [answers[place[k]] for k in which]
+    answers: dict[int, Float64] = {}
+    asked: deque[tuple[Sequence[int], Callable[[], list[Float64]]]] = deque()
+    for group in [*from_both_ends(list(_groups(work, order))), ()]:
+        if group:
+            asked.append((group, _group_effects(work, model, group)))
+        while asked and (len(asked) > AHEAD or not group):
+            done, effects = asked.popleft()
+            answers.update(zip(done, effects(), strict=True))
+    return [answers[k] for k in which]
+
+
+def from_both_ends(groups: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """The first, the last, the second, the last but one, ...: long sequences keep the device busy, short ones the host.
+
+    >>> from_both_ends([[0], [1], [2], [3], [4]])
+    [[0], [4], [1], [3], [2]]
+    """
+    return [groups[k // 2] if k % 2 == 0 else groups[-1 - k // 2] for k in range(len(groups))]
 
 
 def _groups(work: Workload, order: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Sequences in order of length, as many at a time as `discover` studies."""
-    begin = 0
-    while begin < len(order):
-        count = room_for(int(work.data.lengths[order[begin]]), work.sizes.events)
-        yield order[begin : begin + count]
-        begin += count
+    """Sequences of one launch shape, in order of length, at most as many at a time as `discover` studies."""
+    for _, same in groupby(order, lambda k: padded_length(int(work.data.lengths[k]) + 1)):
+        mine = list(same)
+        count = room_for(int(work.data.lengths[mine[0]]), work.sizes.events)
+        yield from (mine[begin : begin + count] for begin in range(0, len(mine), count))
 
 
 def _group_effects(work: Workload, model: OscarModel, group: Sequence[int]) -> Callable[[], list[Float64]]:
     """Asks for the effects of some sequences; what is returned waits for them."""
     sequences = [sequence_contexts(work.encoded, k) for k in group]
-    laws, seed = model.event_probs_together(sequences), work.sizes.seed
-    variants, masks = [], []
+    masks, questions = _drawn(work, group, sequences, model.event_probs_together(sequences))
+    parcel = Parcel(model.label_probs_together(questions))
+
+    def effects() -> list[Float64]:
+        probs = [part[:, 0].double().numpy() for part in parcel.open()]
+        return [type_effects(mask, part) for mask, part in zip(masks, probs, strict=True)]
+
+    return effects
+
+
+def _drawn(
+    work: Workload, group: Sequence[int], sequences: Sequence[Contexts], laws: list[torch.Tensor]
+) -> tuple[list[Bool], list[Question]]:
+    """The masks of the contexts, and what is asked about them. Laws are large: they end here."""
+    seed, variants, masks = work.sizes.seed, [], []
     for k, sequence in zip(group, sequences, strict=True):
         subject = subject_of(sequence, laws.pop(0), sequence_id=f"car {k}", seed=seed, shuffle=False)
         uniforms = Stream(seed, subject.sequence_id, "mask").uniforms(work.sizes.contexts, len(subject.types))
@@ -165,13 +191,7 @@ def _group_effects(work: Workload, model: OscarModel, group: Sequence[int]) -> C
         variants.append(Variants(subject, masks[-1][:, subject.owner], "speed"))
     labels = [torch.as_tensor(work.encoded.labels[k].astype(np.int64)) for k in group]
     built = zip(variants, build_contexts(variants), labels, strict=True)
-    parcel = Parcel(model.label_probs_together([Question(*label_question(*asked)) for asked in built]))
-
-    def effects() -> list[Float64]:
-        probs = [part[:, 0].double().numpy() for part in parcel.open()]
-        return [type_effects(mask, part) for mask, part in zip(masks, probs, strict=True)]
-
-    return effects
+    return masks, [Question(*label_question(*asked)) for asked in built]
 
 
 def type_effects(masks: Bool, probs: Float64) -> Float64:

@@ -142,6 +142,38 @@ def test_only_order_and_distance_are_seen_by_attention() -> None:
     assert not torch.allclose(scores[0], torch.einsum("ihd,jhd->ij", query, key))
 
 
+def test_rotation_is_that_of_complex_numbers() -> None:
+    """A feature and its partner half a head away are one number; the first quarter of them turns with the position."""
+    heads, positions = torch.randn(3, 5, 2, 16, generator=torch.Generator().manual_seed(0)), torch.arange(5)
+    rates = torch.tensor([1.0, 10_000.0**-0.5, 0, 0, 0, 0, 0, 0])
+    turned = torch.complex(heads[..., :8], heads[..., 8:]) * torch.exp(1j * positions[:, None, None] * rates)
+    found = transformer.rotate(heads, transformer.rotary_table(positions, 16))
+    torch.testing.assert_close(found, torch.cat([turned.real, turned.imag], dim=-1))
+
+
+def test_a_block_leaves_its_input_alone_with_and_without_a_way_back() -> None:
+    torch.manual_seed(0)
+    block = transformer.Block(NetworkConfig(events=9, labels=1, width=16, heads=2), hidden=24)
+    state, at = torch.randn(3, 5, 16), torch.tensor([[1], [4], [2]])
+    before, table = state.clone(), transformer.rotary_table(torch.arange(5), 8)
+    tokens = transformer.Tokens(*[torch.empty(0)] * 4, torch.arange(5))
+    asked = block(state, table, tokens), block.at(state, table, at, state)
+    with torch.no_grad():
+        silent = block(state, table, tokens), block.at(state, table, at, state)
+    assert torch.equal(state, before)
+    for one, two in zip(asked, silent, strict=True):
+        torch.testing.assert_close(one, two)
+    torch.testing.assert_close(asked[1], asked[0][torch.arange(3)[:, None], at])
+
+
+def test_the_law_of_the_next_event_is_a_softmax_without_the_padding() -> None:
+    torch.manual_seed(0)
+    network = Network(NetworkConfig(events=70, labels=1, width=16, heads=2))
+    states = torch.randn(4, 16)
+    assert network.embedding.events.weight.shape[0] > 70
+    torch.testing.assert_close(network.event_law(states), torch.softmax(network.event_logits(states), dim=-1))
+
+
 def test_weights_as_many_as_the_presets_say() -> None:
     for name, backbone, labels in (("base", 34e6, 24e6), ("paper", 90e6, 18e6)):
         with torch.device("meta"):

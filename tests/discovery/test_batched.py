@@ -141,7 +141,7 @@ def test_memory_that_was_short_is_flagged(fast: OscarModel, fleet: Dataset, monk
     run = compiled.Launch.run
 
     def scarce(self: compiled.Launch) -> torch.Tensor:
-        if self.kind == "end" and len(self.at) > 20:
+        if self.kind == "end" and len(self.asked) > 20:
             raise torch.OutOfMemoryError("no room")
         return run(self)
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oscar_causal.discovery.contexts import Stream
-from oscar_causal.discovery.device_contexts import draw_on, shuffle_ties, stacked_uniforms
+from oscar_causal.discovery.device_contexts import draw_from, draw_on, running_sums, shuffle_ties, stacked_uniforms
 
 
 @settings(deadline=None, max_examples=80)
@@ -48,3 +48,14 @@ def test_draws_invert_the_distribution() -> None:
         below = law[i, : drawn[n, i]].sum()
         assert below <= uniforms[n, i] + 1e-12
         assert uniforms[n, i] < below + law[i, drawn[n, i]] + 1e-12
+
+
+@pytest.mark.parametrize("events", [1, 127, 128, 129, 1000])
+def test_running_sums_are_those_of_a_plain_loop(events: int) -> None:
+    law = torch.as_tensor(np.random.default_rng(events).dirichlet(np.full(events, 0.1), size=4))
+    found = running_sums(law).numpy()
+    np.testing.assert_allclose(found[:, :events], np.cumsum(law.numpy(), axis=1), rtol=1e-13)
+    assert (np.diff(found, axis=1) >= -1e-15).all()
+    assert (found[:, events:] == found[:, [events - 1]]).all()  # what is added behind is never drawn
+    nearly_one = torch.full((2, 4), 1.0 - 2.0**-53, dtype=torch.float64)
+    assert int(draw_from(torch.as_tensor(found), nearly_one, events).max()) < events

@@ -65,7 +65,7 @@ class OscarModel:
     def event_probs_together(self, sequences: Sequence[Contexts]) -> list[Tensor]:
         """`event_probs` of several sequences: (L, V) each."""
         states = [hidden_x[0, :-1] for hidden_x in self._event_states(sequences)]
-        return [torch.softmax(self.network.event_logits(state).float(), dim=-1) for state in states]
+        return [self.network.event_law(state) for state in states]
 
     def _event_states(self, contexts: Sequence[Contexts]) -> list[Tensor]:
         if self.fast is not None:

@@ -138,6 +138,12 @@ class Network(nn.Module):
         """Next-event logits (..., V); the output matrix is the embedding matrix without its padding rows."""
         return F.linear(hidden_x, self.embedding.events.weight)[..., : self.config.events]  # matrix units want them all
 
+    def event_law(self, hidden_x: Tensor) -> Tensor:
+        """P(next event) in float32: (..., V)."""
+        logits = F.linear(hidden_x, self.embedding.events.weight).float()
+        logits[..., self.config.events :] = -torch.inf  # padding rows stay until the end: cutting them off is a copy
+        return logits.softmax(-1)[..., : self.config.events]
+
     def label_logits(self, hidden_y: Tensor, past: Past, labels: Tensor | None = None) -> Tensor:
         """Label logits (..., Y), or of the chosen labels only; `past`: a row for every hidden state."""
         logits = self.state_logits(hidden_y, labels)

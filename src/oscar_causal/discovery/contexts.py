@@ -54,6 +54,10 @@ def present_types(event_ids: Int64) -> tuple[Int64, Int64]:
     return types, owner.reshape(-1)
 
 
+LEAST = 1e-30
+"""Mass that every type has: it decides only where there is no other."""
+
+
 def without_types(law: Tensor, types: Int64) -> Tensor:
     """The law of each position conditioned on "none of these types": (L, V), rows summing to one.
 
@@ -66,11 +70,9 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
     if not possible.any():
         possible[UNKNOWN_ID] = 1.0
     allowed = send(possible, law.device)  # made here: asking the device would make it wait
-    left = law * allowed  # (L, V): large, so what follows works in place
-    mass = left.sum(-1, keepdim=True, dtype=torch.float64)
-    some = mass > 1e-9
-    left /= torch.where(some, mass, torch.inf).to(left.dtype)
-    return left.addcmul_(allowed, torch.where(some, 0.0, 1 / float(possible.sum())).to(left.dtype))
+    left = torch.addcmul(LEAST * allowed, law, allowed)  # (L, V): large, so it is gone through as seldom as possible
+    left /= left.sum(-1, keepdim=True, dtype=torch.float64)
+    return left
 
 
 def draw(law: Tensor, uniforms: Float64) -> Int64:

@@ -6,11 +6,10 @@ Bit by bit what numpy makes of the same stream (`contexts.Stream`), so the devic
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from oscar_causal.density.transfer import send
@@ -51,9 +50,12 @@ def running_sums(law: Tensor) -> Tensor:
 
     Runs of `RUN` types first, then what comes before each run: a device works on many runs at once.
     """
-    runs = F.pad(law, (0, -law.shape[1] % RUN)).double().unflatten(-1, (-1, RUN)).cumsum(-1)  # type: ignore[no-untyped-call]
-    before = F.pad(runs[..., -1].cumsum(-1), (1, -1))
-    return cast(Tensor, runs.add_(before.unsqueeze(-1)).flatten(-2))
+    length, events = law.shape
+    sums = law.new_empty((length, -(-events // RUN), RUN), dtype=torch.float64)
+    sums.flatten(1)[:, :events], sums.flatten(1)[:, events:] = law, 0.0
+    torch.cumsum(sums, -1, out=sums)
+    sums[:, 1:] += sums[:, :-1, -1:].cumsum(1)
+    return sums.flatten(1)
 
 
 def draw_from(cumulated: Tensor, uniforms: Tensor, events: int) -> Tensor:

@@ -1,10 +1,11 @@
 """What one label's boundary may be chosen from: a pool of features, and how often each of their patterns was met.
 
-In the pool are the features that other searches found, and the surest ones among those that the label's strongest event
-types can make: presence, counts (`A >= 3`) and orders. The window of an order is read off the data: of all times from A
-to B the one up to which the label comes and beyond which it does not, given as a round number. A pool has at most 64
-features, so a sequence's pattern is one number; sequences with the same are counted together, by fold of subjects, and
-every boundary from the pool is judged by these counts alone.
+`Candidates` are presence, counts (`A >= 3`) and orders of the event types that have most to do with the label. The
+window of an order is read off the data: the time up to which the label comes and beyond which it does not, given what
+is known already (a grid of windows would miss it, and where another route stands by with the same events too late, the
+order by itself does not tell it). A pool holds a boundary and what would add most to it: at most 64 features, so a
+sequence's pattern is one number. Sequences with the same are counted together, by fold of subjects, and every boundary
+from the pool is judged by these counts alone.
 """
 
 from __future__ import annotations
@@ -12,21 +13,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from math import ceil, floor, log10
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import xlogy
 
-from oscar_causal.data.rules import AtLeast, Event, Then
+from oscar_causal.data.rules import AtLeast, Event, Then, event_names
 from oscar_causal.data.rules.tree import Atom
-from oscar_causal.data.sequences import ragged_positions
-from oscar_causal.discovery.classical.occurrences import FeatureReader, Occurrences, _counted as counted_rows
+from oscar_causal.data.sequences import Dataset, ragged_positions
+from oscar_causal.discovery.classical.features import occurrences_of, presence_table
+from oscar_causal.discovery.classical.occurrences import FeatureReader, Occurrences
 from oscar_causal.discovery.classical.sparse import SparseTable
-from oscar_causal.discovery.evidence import FOLDS
+from oscar_causal.discovery.evidence import FOLDS, subject_groups
 from oscar_causal.discovery.gains import Strata, best_window
 from oscar_causal.errors import UsageError
 
+Int8 = npt.NDArray[np.int8]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 Float64 = npt.NDArray[np.float64]
@@ -39,9 +42,7 @@ MOST_COUNT = 4
 LEAST_ROWS = 5
 """Features that hold in fewer sequences are left out."""
 ALPHA = 0.01
-"""Of the test that a type has to do with the label, over all types: G^2, one degree of freedom."""
-MARGIN = 2.0
-"""Nats by which a feature has to be better than a simpler one to be worth its freedom."""
+"""Of the test that a type has to do with the label, over all types."""
 
 
 @dataclass(frozen=True)
@@ -50,11 +51,34 @@ class Fleet:
 
     table: SparseTable
     index: Occurrences
-    fold: npt.NDArray[np.int8]
+    fold: Int8
+
+    @classmethod
+    def of(cls, data: Dataset) -> Fleet:
+        """Of the labelled sequences of a dataset, some of which have a label."""
+        groups = subject_groups(data.subject_ids)[data.labelled]
+        return cls(presence_table(data), occurrences_of(data), (groups % FOLDS).astype(np.int8))
+
+    def save(self, folder: Path) -> None:
+        """Write the arrays as plain .npy files, to be opened by other processes without a copy."""
+        self.table.save(folder)
+        self.index.save(folder)
+        np.save(folder / "fold.npy", self.fold, allow_pickle=False)
+
+    @classmethod
+    def open(cls, folder: Path, names: Sequence[str], n_events: int) -> Fleet:
+        """Map what `save` wrote; `names` are those of events, then labels."""
+        fold = np.load(folder / "fold.npy", allow_pickle=False)
+        return cls(SparseTable.open(folder, names, n_events), Occurrences.open(folder, names[:n_events]), fold)
 
     def rows_with(self, label: int) -> Int64:
         """The sequences with a label (its number)."""
         return self.table.rows_of(self.table.n_events + label)
+
+    def held_in(self, rows: Int64) -> Int64:
+        """In how many of these sequences each event type is."""
+        met = self.table.columns[ragged_positions(np.asarray(self.table.row_offsets), rows)]
+        return np.bincount(met, minlength=self.table.n_columns)[: self.table.n_events]
 
 
 @dataclass(frozen=True)
@@ -68,7 +92,7 @@ class Pool:
     """(patterns, 2, FOLDS): sequences, and those with the label."""
 
     @classmethod
-    def of(cls, holding: Mapping[Atom, Int64], came: Bool, fold: npt.NDArray[np.int8]) -> Pool:
+    def of(cls, holding: Mapping[Atom, Int64], came: Bool, fold: Int8) -> Pool:
         """Of features with the sequences in which each holds."""
         code = np.zeros(len(came), np.uint64)
         for place, rows in enumerate(holding.values()):
@@ -79,88 +103,89 @@ class Pool:
         return cls(tuple(holding), codes, counts.reshape(2, -1, FOLDS).transpose(1, 0, 2))
 
 
-class Features:
-    """All that one label's strongest event types can make, and where it holds."""
+class Candidates:
+    """The features that may have to do with one label (its number): `known` ones, and what its strongest types make."""
 
-    def __init__(self, fleet: Fleet, label: int, known: Iterable[Atom]) -> None:
-        self.fleet, self.known = fleet, tuple(dict.fromkeys(known))
+    def __init__(self, fleet: Fleet, label: int, known: Iterable[Atom] = ()) -> None:
+        self.fleet = fleet
         self.came = np.zeros(fleet.table.n_rows, bool)
         self.came[fleet.rows_with(label)] = True
-        types = strongest_types(fleet, label)
-        self.events = [Event(name) for name in types]
-        names = dict.fromkeys([*types, *(name for atom in self.known for name in _names(atom))])
-        reader = FeatureReader(fleet.index, list(names))
-        pairs = list(permutations(types, 2))
-        pairs += [(a, b) for a, b in (_names(atom) for atom in self.known if isinstance(atom, Then)) if (a, b) not in pairs]
-        self.gaps = {}
-        for pair in sorted(pairs):
-            rows, gaps = reader.gaps_of(*pair)
-            if len(rows) >= LEAST_ROWS:
-                self.gaps[pair] = np.asarray(rows, np.int64), gaps
+        self.types = strongest_types(fleet, label)
+        members = [event_names(atom) for atom in known]
+        names = dict.fromkeys([*self.types, *(name for part in members for name in part if name in fleet.index.ids)])
+        pairs = {*permutations(self.types, 2), *((p[0], p[1]) for p in members if len(p) == 2 and names.keys() >= {*p})}
+        self._reader = FeatureReader(fleet.index, list(names))
+        self._gaps = {pair: self._reader.gaps_of(*pair) for pair in sorted(pairs)}
+
+    @property
+    def raising(self) -> list[str]:
+        """The strongest types that come with the label more often than without it, the surest first."""
+        number, ids = np.count_nonzero(self.came), self.fleet.index.ids
+        rows = {name: self.fleet.table.rows_of(ids[name]) for name in self.types}
+        return [name for name, held in rows.items() if self.came[held].mean() > number / len(self.came)]
 
     def rows_of(self, atom: Atom) -> Int64:
+        """The sequences in which a feature holds."""
+        if any(name not in self.fleet.index.ids for name in event_names(atom)):
+            return np.zeros(0, np.int64)
         match atom:
             case Event(name):
                 return self.fleet.table.rows_of(self.fleet.index.ids[name])
-            case AtLeast(Event(name), count):
-                return np.asarray(counted_rows(self.fleet.index.rows_of(name), count), np.int64)
-            case Then(Event(first), Event(second), within):
-                rows, gaps = self.gaps.get((first, second), _NONE)
-                return rows if within is None else rows[gaps <= within]
-        raise UsageError("")
+            case AtLeast(Event(_), _):
+                return np.asarray(self._reader.rows_of(atom), np.int64)
+            case Then(Event(first), Event(second), within) if (first, second) in self._gaps:
+                rows, gaps = self._gaps[first, second]
+                return np.asarray(rows if within is None else rows[gaps <= within], np.int64)
+        raise UsageError(f"feature: expected an event, a count or an order of two events, got {atom}")
 
-    def pool(self, boundary: Sequence[Atom], also: Sequence[Atom]) -> Pool:
-        """The boundary, `also`, and what adds most to the boundary."""
-        rest = {}
-        strata = Strata.of([self.rows_of(atom) for atom in boundary], self.came)
-        gains = dict(self._simple(strata))
-        pairs = {a for a in boundary if isinstance(a, Then)}
-        for pair, (rows, times) in self.gaps.items():
-            mine = {a for a in pairs if tuple(_names(a)) == pair}
-            given = strata if not mine else Strata.of([self.rows_of(a) for a in boundary if a not in mine], self.came)
-            window, nats = best_window(given, rows, times)
-            gains[Then(Event(pair[0]), Event(pair[1]), window)] = nats + 1000 * bool(mine)
-        first = dict.fromkeys([*boundary, *also])
-        best = sorted((atom for atom in gains if atom not in first and gains[atom] > 0), key=lambda atom: -gains[atom])
-        atoms = [*first, *best][:SIZE]
+    def pool(self, boundary: Sequence[Atom]) -> Pool:
+        """The boundary, then what adds most to it."""
+        gains = {atom: nats for atom, nats in self._gains(boundary) if atom not in boundary and nats > 0}
+        return self.count([*boundary, *sorted(gains, key=lambda atom: -gains[atom])][:SIZE])
+
+    def count(self, atoms: Sequence[Atom]) -> Pool:
+        """The pool of these features, 64 of them at most."""
         return Pool.of({atom: self.rows_of(atom) for atom in atoms}, self.came, self.fleet.fold)
 
-    def _simple(self, strata):
-        for event in self.events:
-            yield event, strata.gain(self.rows_of(event))
-            for count in range(2, MOST_COUNT + 1):
-                rows = self.rows_of(AtLeast(event, count))
-                if len(rows) >= LEAST_ROWS:
-                    yield AtLeast(event, count), strata.gain(rows)
+    def _gains(self, boundary: Sequence[Atom]) -> Iterator[tuple[Atom, float]]:
+        """What each candidate would add to the boundary, orders of the boundary with other windows first."""
+        holding = {atom: self.rows_of(atom) for atom in boundary}
+        strata = Strata.of(holding.values(), self.came)
+        for atom in (atom for name in self.types for atom in _of_type(name)):
+            rows = self.rows_of(atom)
+            if len(rows) >= LEAST_ROWS:
+                yield atom, strata.gain(rows)
+        for pair, (rows, gaps) in self._gaps.items():
+            if len(rows) >= LEAST_ROWS:
+                others = [held for atom, held in holding.items() if not _is_order(atom, pair)]
+                inside = len(others) < len(holding)
+                given = Strata.of(others, self.came) if inside else strata
+                window, nats = best_window(given, rows.astype(np.int64), gaps)
+                yield Then(Event(pair[0]), Event(pair[1]), window), np.inf if inside else nats
+
+
+def _of_type(name: str) -> Iterator[Atom]:
+    yield Event(name)
+    yield from (AtLeast(Event(name), count) for count in range(2, MOST_COUNT + 1))
+
+
+def _is_order(atom: Atom, pair: tuple[str, str]) -> bool:
+    return isinstance(atom, Then) and event_names(atom) == pair
 
 
 def strongest_types(fleet: Fleet, label: int) -> list[str]:
-    """Event types that surely have to do with the label, the surest first."""
-    table, with_label = fleet.table, fleet.rows_with(label)
-    met = table.columns[ragged_positions(np.asarray(table.row_offsets), with_label)]
-    both = np.bincount(met, minlength=table.n_columns)[: table.n_events].astype(float)
-    holding = table.totals[: table.n_events].astype(float)
-    k, n = float(len(with_label)), float(table.n_rows)
-    gains = _binomial(both, holding) + _binomial(k - both, n - holding) - _binomial(k, n)
-    least = -np.log(ALPHA / max(table.n_events, 1))  # of a chi^2 with one degree of freedom P(G^2 > 2 t) < exp(-t)
+    """Event types that surely have to do with the label (G^2), the surest first."""
+    with_label = fleet.rows_with(label)
+    both = fleet.held_in(with_label).astype(np.float64)
+    holding, names = fleet.table.totals[: len(both)].astype(np.float64), fleet.table.names
+    came, rows = np.float64(len(with_label)), np.float64(fleet.table.n_rows)
+    apart = _log_likelihood(both, holding) + _log_likelihood(came - both, rows - holding)
+    gains = apart - _log_likelihood(came, rows)
+    least = -np.log(ALPHA / max(len(both), 1))  # P(G^2 > 2 t) < exp(-t) with one degree of freedom
     order = np.argsort(-gains, kind="stable")[:STRONGEST]
-    return [table.names[k] for k in order.tolist() if gains[k] > least]
+    return [names[k] for k in order.tolist() if gains[k] > least]
 
 
-def _binomial(came, number):
-    """The log likelihood of so many labels at the best chance."""
+def _log_likelihood(came: Float64 | np.float64, number: Float64 | np.float64) -> Float64:
+    """Of so many labels in so many sequences, at the best chance."""
     return np.asarray(xlogy(came, came) + xlogy(number - came, number - came) - xlogy(number, number))
-
-_NONE = (np.zeros(0, np.int64), np.zeros(0))
-
-def _names(atom: Atom) -> list[str]:
-    match atom:
-        case Event(name):
-            return [name]
-        case AtLeast(Event(name), _):
-            return [name]
-        case Then(Event(first), Event(second), _):
-            return [first, second]
-    return []
-
-

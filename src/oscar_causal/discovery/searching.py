@@ -1,61 +1,108 @@
-"""forward then backward."""
+"""The boundary from a pool that predicts labels of other folds best: features join one by one, and leave again.
+
+Judged is `cross_fold_likelihood`, that of `Readings.log_likelihood`. It is asked for the few features only that add
+most by counts alone (`gains.parted`). What joins has to gain `MARGIN`, as many are tried; what leaves must cost nothing.
+"""
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+
 import numpy as np
+import numpy.typing as npt
+
+from oscar_causal.discovery.additive import additive_weights
+from oscar_causal.discovery.gains import MARGIN, parted
 from oscar_causal.discovery.pools import Pool
-from oscar_causal.discovery.reading import IMAGINED, cross_fold_likelihood
-from scipy.special import betaln
-LIMIT=16
-MARGIN=2.0
-TRIED=4
+from oscar_causal.discovery.reading import cross_fold_likelihood
+
+Int64 = npt.NDArray[np.int64]
+Float64 = npt.NDArray[np.float64]
+LIMIT = 16
+"""Features of a boundary from which no more join."""
+TRIED = 4
+"""Features whose likelihood is asked for before one joins."""
+
+
 class Search:
-    def __init__(self,pool):
-        self.pool=pool; self.known={}
-        n=len(pool.atoms)
-        self.bits=(pool.codes[:,None]>>np.arange(n,dtype=np.uint64)&np.uint64(1)).astype(bool)
-    def parted(self,chosen):
-        mask=np.uint64(sum(1<<k for k in chosen))
-        codes,which=np.unique(self.pool.codes&mask,return_inverse=True)
-        order=np.argsort(which,kind="stable"); starts=np.searchsorted(which[order],np.arange(len(codes)))
-        return codes,which,order,starts
-    def score(self,chosen):
-        key=frozenset(chosen)
-        if key not in self.known:
-            codes,which,order,starts=self.parted(chosen)
-            counts=np.add.reduceat(self.pool.counts.reshape(len(which),-1)[order],starts,axis=0).reshape(-1,*self.pool.counts.shape[1:])
-            holds=(codes[:,None]>>np.array(sorted(chosen),np.uint64)&np.uint64(1)).astype(bool)
-            self.known[key]=cross_fold_likelihood(holds,counts)
-        return self.known[key]
-    def gains(self,chosen):
-        """surrogate gains of all pool features"""
-        codes,which,order,starts=self.parted(chosen)
-        tot=self.pool.counts.sum(2)[order]
-        whole=np.add.reduceat(tot,starts,axis=0).astype(float)
-        mixed=(whole[:,1]>0)&(whole[:,1]<whole[:,0])
-        keep=mixed[which[order]]
-        order=order[keep]; tot=tot[keep]
-        if not len(order): return np.full(len(self.pool.atoms),-np.inf)
-        w=which[order]; starts=np.flatnonzero(np.append(True,w[1:]!=w[:-1])); whole=whole[w[starts]]
-        bits=self.bits[order]
-        ins=np.add.reduceat(tot[:,:,None]*bits[:,None,:],starts,axis=0).astype(float) # S,2,K
-        yes=(IMAGINED*whole[:,1]/whole[:,0])[:,None]; no=IMAGINED-yes
-        n,k=ins[:,0],ins[:,1]; N,Kk=whole[:,:1],whole[:,1:]
-        g=betaln(k+yes,n-k+no)+betaln(Kk-k+yes,N-n-Kk+k+no)-betaln(Kk+yes,N-Kk+no)-betaln(yes,no)
-        g[(n==0)|(n==N)]=0
-        return g.sum(0)
-    def forward(self,chosen):
-        chosen=list(chosen); best=self.score(chosen)
-        while len(chosen)<LIMIT:
-            g=self.gains(chosen); g[chosen]=-np.inf
-            tried=[k for k in np.argsort(-g,kind="stable")[:TRIED].tolist() if g[k]>0]
-            if not tried: break
-            sc=[self.score([*chosen,k]) for k in tried]
-            if max(sc)<best+MARGIN: break
-            best=max(sc); chosen.append(tried[sc.index(best)])
-        return chosen
-    def backward(self,chosen):
-        chosen=list(chosen); best=self.score(chosen)
-        while len(chosen)>1:
-            sc=[self.score([c for c in chosen if c!=k]) for k in chosen]
-            if max(sc)<best: break
-            best=max(sc); chosen.pop(sc.index(best))
-        return chosen
+    """Boundaries from one pool, as the places of their features; each is judged once."""
+
+    def __init__(self, pool: Pool) -> None:
+        self.pool = pool
+        self._sums = pool.counts.reshape(len(pool.codes), -1)
+        self._numbers = pool.counts.sum(2)  # (patterns, 2)
+        self._holds = _bits(pool.codes, range(len(pool.atoms)))
+        self._known: dict[frozenset[int], float] = {}
+
+    def score(self, chosen: Sequence[int]) -> float:
+        """The log likelihood of the labels, each predicted from all other folds."""
+        key = frozenset(chosen)
+        if key not in self._known:
+            self._known[key] = cross_fold_likelihood(*self._counts(chosen))
+        return self._known[key]
+
+    def weights(self, chosen: Sequence[int]) -> Float64:
+        """What each feature, in the order of the pool, adds to the log odds of the label given the others."""
+        holds, counts = self._counts(chosen)
+        number, came = counts.sum(2).T.astype(np.float64)
+        return additive_weights(holds, number, came)[1:]
+
+    def gains(self, chosen: Sequence[int]) -> Float64:
+        """Nats that each feature of the pool would add, by counts alone."""
+        _, order, begins = self._strata(chosen)
+        whole, came = np.add.reduceat(self._numbers[order], begins, axis=0).T
+        mixed = np.flatnonzero((came > 0) & (came < whole))
+        ends = np.append(begins[1:], len(order))
+        total = np.zeros(len(self.pool.atoms))
+        for stratum in mixed.tolist():
+            inside = order[begins[stratum] : ends[stratum]]
+            number, positives = self._numbers[inside].T @ self._holds[inside]  # (features,) each
+            total += parted(whole[stratum], came[stratum], number, positives)
+        return total
+
+    def improve(self, chosen: Sequence[int]) -> list[int]:
+        """Forward, then backward."""
+        return self.backward(self.forward(chosen))
+
+    def forward(self, chosen: Sequence[int]) -> list[int]:
+        """Each time the feature joins with which the label is predicted best, as long as that gains `MARGIN`."""
+        found, best = list(chosen), self.score(chosen)
+        while len(found) < LIMIT:
+            gains = self.gains(found)
+            others = [k for k in np.argsort(-gains, kind="stable").tolist() if gains[k] > 0 and k not in found][:TRIED]
+            scores = {k: self.score([*found, k]) for k in others}
+            if not scores or max(scores.values()) < best + MARGIN:
+                break
+            best = max(scores.values())
+            found.append(next(k for k in others if scores[k] == best))
+        return found
+
+    def backward(self, chosen: Sequence[int]) -> list[int]:
+        """Each time the feature leaves without which the label is predicted best, as long as that costs nothing."""
+        found, best = list(chosen), self.score(chosen)
+        while found:
+            scores = [self.score([k for k in found if k != out]) for out in found]
+            if max(scores) < best:
+                break
+            best = max(scores)
+            found.pop(scores.index(best))
+        return found
+
+    def _counts(self, chosen: Sequence[int]) -> tuple[npt.NDArray[np.bool_], Int64]:
+        """Which of the chosen features, in the order of the pool, hold in each of their patterns, and its counts."""
+        codes, order, begins = self._strata(chosen)
+        counts = np.add.reduceat(self._sums[order], begins, axis=0)
+        return _bits(codes, sorted(chosen)), counts.reshape(len(codes), *self.pool.counts.shape[1:])
+
+    def _strata(self, chosen: Sequence[int]) -> tuple[npt.NDArray[np.uint64], Int64, Int64]:
+        """Patterns of the chosen features, the pool's patterns in their order, and where in it each begins."""
+        mask = np.uint64(sum(1 << k for k in chosen))
+        masked = self.pool.codes & mask
+        order = np.argsort(masked, kind="stable")
+        begins = np.flatnonzero(np.append(True, np.diff(masked[order]) > 0))
+        return masked[order][begins], order, begins
+
+
+def _bits(codes: npt.NDArray[np.uint64], places: Sequence[int]) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = (codes[:, None] >> np.array(places, np.uint64) & np.uint64(1)).astype(bool)
+    return found

@@ -32,7 +32,7 @@ def companions(candidates: Candidates, raising: Sequence[Atom]) -> list[Event]:
 
 
 def _always_with(candidates: Candidates, atom: Atom) -> list[Event]:
-    """Events that are there wherever the feature and the label are, more surely than the feature's own events have it."""
+    """Events that are wherever feature and label are, though the feature's own events do not bring them along."""
     fleet, rows = candidates.fleet, candidates.rows_of(atom)
     rows = rows[candidates.came[rows]]
     types = np.flatnonzero(fleet.held_in(rows) == len(rows)) if len(rows) else np.zeros(0, np.int64)

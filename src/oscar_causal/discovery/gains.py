@@ -22,8 +22,8 @@ from oscar_causal.discovery.reading import IMAGINED
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
-MARGIN = 2.0
-"""Nats by which a feature has to be better than none, and a window than any time between two events: many are tried."""
+PRICE = 2.0
+"""Nats that a feature has to be worth, and a window of an order beside any time between the two events."""
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ def best_window(strata: Strata, rows: Int64, gaps: Float64) -> tuple[float | Non
     if not len(times):
         return None, 0.0
     best = int(np.argmax(gains))
-    if gains[best] < gains[-1] + MARGIN:
+    if gains[best] < gains[-1] + PRICE:
         return None, float(gains[-1])
     return round_number(float(times[best]), float(times[best + 1])), float(gains[best])
 

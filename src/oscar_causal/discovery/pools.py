@@ -115,7 +115,7 @@ class Candidates:
         names = dict.fromkeys([*self.types, *(name for part in members for name in part if name in fleet.index.ids)])
         pairs = {*permutations(self.types, 2), *((p[0], p[1]) for p in members if len(p) == 2 and names.keys() >= {*p})}
         self._reader = FeatureReader(fleet.index, list(names))
-        self._gaps = {pair: self._reader.gaps_of(*pair) for pair in sorted(pairs)}
+        self._gaps = {pair: _wide(*self._reader.gaps_of(*pair)) for pair in sorted(pairs)}
 
     @property
     def raising(self) -> list[str]:
@@ -135,7 +135,7 @@ class Candidates:
                 return np.asarray(self._reader.rows_of(atom), np.int64)
             case Then(Event(first), Event(second), within) if (first, second) in self._gaps:
                 rows, gaps = self._gaps[first, second]
-                return np.asarray(rows if within is None else rows[gaps <= within], np.int64)
+                return rows if within is None else rows[gaps <= within]
         raise UsageError(f"feature: expected an event, a count or an order of two events, got {atom}")
 
     def pool(self, boundary: Sequence[Atom]) -> Pool:
@@ -160,8 +160,12 @@ class Candidates:
                 others = [held for atom, held in holding.items() if not _is_order(atom, pair)]
                 inside = len(others) < len(holding)
                 given = Strata.of(others, self.came) if inside else strata
-                window, nats = best_window(given, rows.astype(np.int64), gaps)
+                window, nats = best_window(given, rows, gaps)
                 yield Then(Event(pair[0]), Event(pair[1]), window), np.inf if inside else nats
+
+
+def _wide(rows: npt.NDArray[np.int32], gaps: Float64) -> tuple[Int64, Float64]:
+    return rows.astype(np.int64), gaps
 
 
 def _of_type(name: str) -> Iterator[Atom]:

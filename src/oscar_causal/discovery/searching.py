@@ -1,7 +1,8 @@
 """The boundary from a pool that predicts labels of other folds best: features join one by one, and leave again.
 
-Judged is `cross_fold_likelihood`, that of `Readings.log_likelihood`. It is asked for the few features only that add
-most by counts alone (`gains.parted`). What joins has to gain `MARGIN`, as many are tried; what leaves must cost nothing.
+A boundary is judged by the log likelihood that `Readings.log_likelihood` gives it, minus a price for each of its
+features: many are tried, and one that adds next to nothing still hides others from a reader. Asked for are the few
+features only that add most by counts alone (`gains.parted`).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oscar_causal.discovery.additive import additive_weights
-from oscar_causal.discovery.gains import MARGIN, parted
+from oscar_causal.discovery.gains import PRICE, parted
 from oscar_causal.discovery.pools import Pool
 from oscar_causal.discovery.reading import cross_fold_likelihood
 
@@ -35,10 +36,10 @@ class Search:
         self._known: dict[frozenset[int], float] = {}
 
     def score(self, chosen: Sequence[int]) -> float:
-        """The log likelihood of the labels, each predicted from all other folds."""
+        """The log likelihood of the labels, each predicted from all other folds, minus the price of the features."""
         key = frozenset(chosen)
         if key not in self._known:
-            self._known[key] = cross_fold_likelihood(*self._counts(chosen))
+            self._known[key] = cross_fold_likelihood(*self._counts(chosen)) - PRICE * len(key)
         return self._known[key]
 
     def weights(self, chosen: Sequence[int]) -> Float64:
@@ -65,20 +66,20 @@ class Search:
         return self.backward(self.forward(chosen))
 
     def forward(self, chosen: Sequence[int]) -> list[int]:
-        """Each time the feature joins with which the label is predicted best, as long as that gains `MARGIN`."""
+        """Each time the feature joins with which the score is best, as long as it rises."""
         found, best = list(chosen), self.score(chosen)
         while len(found) < LIMIT:
             gains = self.gains(found)
             others = [k for k in np.argsort(-gains, kind="stable").tolist() if gains[k] > 0 and k not in found][:TRIED]
-            scores = {k: self.score([*found, k]) for k in others}
-            if not scores or max(scores.values()) < best + MARGIN:
+            scores = [self.score([*found, k]) for k in others]
+            if not scores or max(scores) <= best:
                 break
-            best = max(scores.values())
-            found.append(next(k for k in others if scores[k] == best))
+            best = max(scores)
+            found.append(others[scores.index(best)])
         return found
 
     def backward(self, chosen: Sequence[int]) -> list[int]:
-        """Each time the feature leaves without which the label is predicted best, as long as that costs nothing."""
+        """Each time the feature leaves without which the score is best, as long as it does not fall."""
         found, best = list(chosen), self.score(chosen)
         while found:
             scores = [self.score([k for k in found if k != out]) for out in found]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +31,9 @@ def run(
     out: Annotated[Path, typer.Option(help="Population folder to write.")],
     classical: Annotated[
         list[Path] | None,
-        typer.Option(help="Results of `oscar baseline`, best learnt from other cars; of several, each label's best."),
+        typer.Option(
+            help="Results of `oscar baseline`, best learnt from other cars; of several, what predicts each label best."
+        ),
     ] = None,
     alpha: Annotated[float, typer.Option(help="False discovery rate over all (label, event) pairs.")] = 0.05,
     delta: Annotated[float, typer.Option(help="Smallest mean effect on P(label) that counts.")] = 0.05,
@@ -57,10 +60,9 @@ def run(
 ) -> None:
     """Merge one-shot evidence of many sequences into each label's boundary, its rule, and a prior for `discover`."""
     from oscar_causal.data.folders import refuse_existing
-    from oscar_causal.discovery.choosing import best_classical
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.local import check_device
-    from oscar_causal.discovery.widening import with_wider
+    from oscar_causal.discovery.refining import refined
     from oscar_causal.graph.assembling import AssemblyConfig, assemble, open_source, read_classical, split_inputs
     from oscar_causal.graph.population import PopulationConfig
     from oscar_causal.graph.population_folder import write_population
@@ -80,9 +82,9 @@ def run(
     datasets = [source.dataset for source in sources]
     known = None
     if classical:
-        with progress_bar("widening the boundaries of rare labels", "boundaries") as show:
-            wider = with_wider([read_classical(path) for path in classical], datasets, on_progress=show)
-        known = best_classical(wider, datasets)
+        with progress_bar("refining classical boundaries", "labels") as show:
+            found_before = [read_classical(path) for path in classical]
+            known = refined(found_before, datasets, workers=os.cpu_count() or 1, on_progress=show)
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
     _tell_what_is_left_out(folders, populations, rules=rules, world=world)

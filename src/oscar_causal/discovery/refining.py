@@ -52,6 +52,8 @@ def refined(
 ) -> Classical:
     """The boundary of every label of the sources, from all of them, as these datasets bear it out.
 
+    Best are the datasets that the sources were learnt from. A label with less than half as many positives in them as a
+    source had keeps the boundary of a source, the one that predicts it best: so few cannot overrule what many showed.
     The answer does not depend on `workers`. `on_progress` hears how many labels are done, and of how many. With several
     workers, a script that calls this needs the usual `if __name__ == "__main__"`.
     """
@@ -62,7 +64,8 @@ def refined(
     known = [features_by_label(source) for source in sources]
     found = {label: features for part in reversed(known) for label, features in part.items()}
     labelled = [data for data in datasets if len(data.labels.ids)]
-    for label, features in _refine_all(known, labelled, workers, on_progress):
+    learnt = {label: max(source.positives.get(label, 0) for source in sources) for label in found}
+    for label, features in _refine_all(known, learnt, labelled, workers, on_progress):
         found[label] = features
     return Classical(
         " or ".join(dict.fromkeys(source.method for source in sources)),
@@ -73,16 +76,19 @@ def refined(
     )
 
 
-def refine(fleet: Fleet, label: int, boundaries: Sequence[Features]) -> Features:
-    """The boundary of one label (its number) from those that are known."""
+def refine(fleet: Fleet, label: int, boundaries: Sequence[Features], learnt_positives: int = 0) -> Features:
+    """The boundary of one label (its number) from those that are known, learnt from so many positives."""
     starts = [list(dict.fromkeys(part.atoms)) for part in boundaries]
     candidates = Candidates(fleet, label, (atom for part in starts for atom in part))
-    if np.count_nonzero(candidates.came) < FEW:
+    positives = np.count_nonzero(candidates.came)
+    if 0 < positives < FEW:
         starts += [_joined(start, candidates.raising) for start in starts]
     known = [*dict.fromkeys(atom for part in starts for atom in part)][:SIZE]
     search = Search(candidates.count(known))
-    tried = [search.improve([known.index(atom) for atom in part if atom in known]) for part in starts]
-    best = max(tried, key=search.score)
+    places = [[known.index(atom) for atom in part if atom in known] for part in starts]
+    if not positives or 2 * positives < learnt_positives:
+        return max(zip(boundaries, places, strict=False), key=lambda item: search.score(item[1]))[0]
+    best = max((search.improve(part) for part in places), key=search.score)
     score = search.score(best)
     for _ in range(ROUNDS):
         search = Search(candidates.pool([search.pool.atoms[k] for k in best]))
@@ -112,14 +118,16 @@ Refined = Iterator[tuple[str, Features]]
 Known = Sequence[Mapping[str, Features]]
 
 
-def _refine_all(known: Known, datasets: Sequence[Dataset], workers: int, on_progress: OnProgress | None) -> Refined:
+def _refine_all(
+    known: Known, learnt: Mapping[str, int], datasets: Sequence[Dataset], workers: int, on_progress: OnProgress | None
+) -> Refined:
     """Every label that is known and was recorded, one after the other."""
     if not datasets:
         return
     data = joined(datasets)
     numbers = {name: number for number, name in enumerate(data.label_names)}
     labels = [label for label in dict.fromkeys(label for part in known for label in part) if label in numbers]
-    jobs = [(numbers[label], [part[label] for part in known if label in part]) for label in labels]
+    jobs = [(numbers[label], [part[label] for part in known if label in part], learnt[label]) for label in labels]
     for done, (label, features) in enumerate(zip(labels, _results(Fleet.of(data), jobs, workers), strict=True), 1):
         if on_progress is not None:
             on_progress(done, len(labels))
@@ -142,8 +150,8 @@ def _results(fleet: Fleet, jobs: Sequence[_Job], workers: int) -> Iterator[Featu
                 pool.shutdown(wait=True, cancel_futures=True)
 
 
-_Job = tuple[int, list[Features]]
-"""A label's number, and its boundaries."""
+_Job = tuple[int, list[Features], int]
+"""A label's number, its boundaries, and the positives that they were learnt from."""
 
 
 def _open(folder: Path, names: tuple[str, ...], n_events: int) -> None:

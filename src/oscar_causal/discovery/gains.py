@@ -101,7 +101,7 @@ def parted(
     """Nats of parting strata (of so many sequences, so many with the label) into a part of these numbers and the rest.
 
     >>> parted(np.array([100, 100]), np.array([10, 10]), np.array([10, 10]), np.array([10, 1])).round(1).tolist()
-    [29.0, -0.7]
+    [28.2, -1.1]
     """
     yes = IMAGINED * came / whole
     no = IMAGINED - yes

@@ -26,7 +26,7 @@ from oscar_causal.discovery.classical.features import occurrences_of, presence_t
 from oscar_causal.discovery.classical.occurrences import FeatureReader, Occurrences
 from oscar_causal.discovery.classical.sparse import SparseTable
 from oscar_causal.discovery.evidence import FOLDS, subject_groups
-from oscar_causal.discovery.gains import Strata, best_window
+from oscar_causal.discovery.gains import PRICE, Strata, best_window
 from oscar_causal.errors import UsageError
 
 Int8 = npt.NDArray[np.int8]
@@ -86,13 +86,15 @@ class Pool:
     """Features, and how often each pattern of them was met."""
 
     atoms: tuple[Atom, ...]
+    prices: tuple[float, ...]
+    """Nats that each feature has to be worth."""
     codes: UInt64
     """(patterns,): bit k tells whether feature k holds."""
     counts: Int64
     """(patterns, 2, FOLDS): sequences, and those with the label."""
 
     @classmethod
-    def of(cls, holding: Mapping[Atom, Int64], came: Bool, fold: Int8) -> Pool:
+    def of(cls, holding: Mapping[Atom, Int64], prices: Iterable[float], came: Bool, fold: Int8) -> Pool:
         """Of features with the sequences in which each holds."""
         code = np.zeros(len(came), np.uint64)
         for place, rows in enumerate(holding.values()):
@@ -100,7 +102,7 @@ class Pool:
         codes, which = np.unique(code, return_inverse=True)
         key, size = which * FOLDS + fold, len(codes) * FOLDS
         counts = np.stack([np.bincount(key, minlength=size), np.bincount(key[came], minlength=size)])
-        return cls(tuple(holding), codes, counts.reshape(2, -1, FOLDS).transpose(1, 0, 2))
+        return cls(tuple(holding), tuple(prices), codes, counts.reshape(2, -1, FOLDS).transpose(1, 0, 2))
 
 
 class Candidates:
@@ -111,9 +113,11 @@ class Candidates:
         self.came = np.zeros(fleet.table.n_rows, bool)
         self.came[fleet.rows_with(label)] = True
         self.types = strongest_types(fleet, label)
-        members = [event_names(atom) for atom in known]
+        self._known = frozenset(known)
+        self._orders = {event_names(atom) for atom in self._known if isinstance(atom, Then)}
+        members = [event_names(atom) for atom in self._known]
         names = dict.fromkeys([*self.types, *(name for part in members for name in part if name in fleet.index.ids)])
-        pairs = {*permutations(self.types, 2), *((p[0], p[1]) for p in members if len(p) == 2 and names.keys() >= {*p})}
+        pairs = {*permutations(self.types, 2), *((p[0], p[1]) for p in self._orders if len(p) == 2 and names.keys() >= {*p})}
         self._reader = FeatureReader(fleet.index, list(names))
         self._gaps = {pair: _wide(*self._reader.gaps_of(*pair)) for pair in sorted(pairs)}
 
@@ -145,7 +149,13 @@ class Candidates:
 
     def count(self, atoms: Sequence[Atom]) -> Pool:
         """The pool of these features, 64 of them at most."""
-        return Pool.of({atom: self.rows_of(atom) for atom in atoms}, self.came, self.fleet.fold)
+        holding = {atom: self.rows_of(atom) for atom in atoms}
+        return Pool.of(holding, map(self.price, atoms), self.came, self.fleet.fold)
+
+    def price(self, atom: Atom) -> float:
+        """Nats that a feature has to be worth: more where it is the best of many that nothing spoke for."""
+        spoken_for = isinstance(atom, Event) or atom in self._known or event_names(atom) in self._orders
+        return PRICE if spoken_for else PRICE + float(np.log(len(self._gaps) + (MOST_COUNT - 1) * len(self.types)))
 
     def _gains(self, boundary: Sequence[Atom]) -> Iterator[tuple[Atom, float]]:
         """What each candidate would add to the boundary, orders of the boundary with other windows first."""

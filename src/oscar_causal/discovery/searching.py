@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from oscar_causal.discovery.additive import additive_weights
-from oscar_causal.discovery.gains import PRICE, parted
+from oscar_causal.discovery.gains import parted
 from oscar_causal.discovery.pools import Pool
 from oscar_causal.discovery.reading import cross_fold_likelihood
 
@@ -39,7 +39,8 @@ class Search:
         """The log likelihood of the labels, each predicted from all other folds, minus the price of the features."""
         key = frozenset(chosen)
         if key not in self._known:
-            self._known[key] = cross_fold_likelihood(*self._counts(chosen)) - PRICE * len(key)
+            price = sum(self.pool.prices[k] for k in sorted(key))
+            self._known[key] = cross_fold_likelihood(*self._counts(chosen)) - price
         return self._known[key]
 
     def weights(self, chosen: Sequence[int]) -> Float64:

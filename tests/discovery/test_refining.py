@@ -8,12 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from oscar_causal.data.rules import Event, Then
 from oscar_causal.data.sequences import Dataset, from_records
 from oscar_causal.data.subjects import pack_subjects, seen_subjects
 from oscar_causal.discovery.classical.features import FeatureConfig
 from oscar_causal.discovery.classical.learning import learn_boundaries
 from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.fleet_prior import Classical
+from oscar_causal.discovery.gains import PRICE
+from oscar_causal.discovery.pools import Candidates, Fleet
 from oscar_causal.discovery.refining import FEW, refined
 from oscar_causal.errors import UsageError
 
@@ -120,6 +123,20 @@ def test_few_do_not_overrule_many(decoy_garage: Garage) -> None:
         found = refined(sources, [cars])
         assert (found.features["fault"] == right) == (known > positives)
         assert found.method == "a or b"
+
+
+def test_wide_boundaries_stay(decoy_garage: Garage) -> None:
+    cars = decoy_garage(600, 1)
+    wide = tuple(f"n{k}" for k in range(30)) + ("A", "D", "F")
+    sources = [Classical("a", {"fault": ("n1",)}, {}, None), Classical("b", {"fault": wide}, {}, None)]
+    assert refined(sources, [cars]).features["fault"] == wide
+
+
+def test_features_that_nothing_spoke_for_cost_more(decoy_garage: Garage) -> None:
+    candidates = Candidates(Fleet.of(decoy_garage(600, 1)), 0, [Then(Event("A"), Event("B"), 9.0)])
+    spoken_for = (Event("D"), Then(Event("A"), Event("B")), Then(Event("A"), Event("B"), 9.0))
+    assert {candidates.price(atom) for atom in spoken_for} == {PRICE}
+    assert candidates.price(Then(Event("B"), Event("A"))) > PRICE + 2
 
 
 def test_what_was_not_recorded_stays() -> None:

@@ -57,11 +57,14 @@ def twin(cars: Dataset, chosen: list[str]) -> list[str]:
     return chosen
 
 
-def test_scores_are_those_of_fresh_counts(cars: Dataset, search: Search) -> None:
+def test_scores_are_those_of_fresh_counts(cars: Dataset, candidates: Candidates, search: Search) -> None:
     rng = np.random.default_rng(0)
     for size in (1, 2, 4, 7):
         chosen = rng.choice(len(TEXTS), size, replace=False).tolist()
-        assert search.score(chosen) == pytest.approx(literal(cars, [TEXTS[k] for k in chosen]), abs=1e-6)
+        expected = literal(cars, [TEXTS[k] for k in chosen])
+        assert search.score(chosen) == pytest.approx(expected, abs=1e-6)
+        whole = candidates.log_likelihood([search.pool.atoms[k] for k in chosen])
+        assert whole == pytest.approx(expected + PRICE * size, abs=1e-6)
 
 
 def test_gains_are_those_of_the_rows(candidates: Candidates, search: Search) -> None:

@@ -27,6 +27,7 @@ from oscar_causal.discovery.classical.occurrences import FeatureReader, Occurren
 from oscar_causal.discovery.classical.sparse import SparseTable
 from oscar_causal.discovery.evidence import FOLDS, subject_groups
 from oscar_causal.discovery.gains import PRICE, Strata, best_window
+from oscar_causal.discovery.reading import cross_fold_likelihood
 from oscar_causal.errors import UsageError
 
 Int8 = npt.NDArray[np.int8]
@@ -113,11 +114,14 @@ class Candidates:
         self.came = np.zeros(fleet.table.n_rows, bool)
         self.came[fleet.rows_with(label)] = True
         self.types = strongest_types(fleet, label)
-        self._known = frozenset(known)
+        self._known = dict.fromkeys(known)  # in their order
         self._orders = {event_names(atom) for atom in self._known if isinstance(atom, Then)}
         members = [event_names(atom) for atom in self._known]
         names = dict.fromkeys([*self.types, *(name for part in members for name in part if name in fleet.index.ids)])
-        pairs = {*permutations(self.types, 2), *((p[0], p[1]) for p in self._orders if len(p) == 2 and names.keys() >= {*p})}
+        pairs = {
+            *permutations(self.types, 2),
+            *((p[0], p[1]) for p in self._orders if len(p) == 2 and names.keys() >= {*p}),
+        }
         self._reader = FeatureReader(fleet.index, list(names))
         self._gaps = {pair: _wide(*self._reader.gaps_of(*pair)) for pair in sorted(pairs)}
 
@@ -151,6 +155,16 @@ class Candidates:
         """The pool of these features, 64 of them at most."""
         holding = {atom: self.rows_of(atom) for atom in atoms}
         return Pool.of(holding, map(self.price, atoms), self.came, self.fleet.fold)
+
+    def log_likelihood(self, atoms: Sequence[Atom]) -> float:
+        """See `Readings.log_likelihood`; of any number of features."""
+        holding = [self.rows_of(atom) for atom in atoms]
+        strata = Strata.of(holding, self.came)
+        _, first = np.unique(strata.of_row, return_index=True)
+        holds = np.stack([np.isin(first, rows) for rows in holding], axis=1) if holding else np.zeros((1, 0), bool)
+        key, size = strata.of_row * FOLDS + self.fleet.fold, len(strata.number) * FOLDS
+        counts = np.stack([np.bincount(part, minlength=size) for part in (key, key[self.came])])
+        return cross_fold_likelihood(holds, counts.reshape(2, -1, FOLDS).transpose(1, 0, 2)[strata.number > 0])
 
     def price(self, atom: Atom) -> float:
         """Nats that a feature has to be worth: more where it is the best of many that nothing spoke for."""

@@ -35,6 +35,8 @@ FEW = 300
 """Labels with fewer positives are tried with all types that raise them; patterns of frequent ones would be too many."""
 MOST = 14
 """Types of such a start."""
+WIDE = 32
+"""Boundaries with more features are left as they are: a pool would not hold them and their like."""
 ROUNDS = 4
 """Most times that a boundary is taken up again."""
 COMPANIONS = 6
@@ -54,6 +56,7 @@ def refined(
 
     Best are the datasets that the sources were learnt from. A label with less than half as many positives in them as a
     source had keeps the boundary of a source, the one that predicts it best: so few cannot overrule what many showed.
+    So does a label of which a source knows more than `WIDE` features.
     The answer does not depend on `workers`. `on_progress` hears how many labels are done, and of how many. With several
     workers, a script that calls this needs the usual `if __name__ == "__main__"`.
     """
@@ -81,13 +84,13 @@ def refine(fleet: Fleet, label: int, boundaries: Sequence[Features], learnt_posi
     starts = [list(dict.fromkeys(part.atoms)) for part in boundaries]
     candidates = Candidates(fleet, label, (atom for part in starts for atom in part))
     positives = np.count_nonzero(candidates.came)
-    if 0 < positives < FEW:
+    if not positives or 2 * positives < learnt_positives or max(map(len, starts)) > WIDE:
+        return max(boundaries, key=lambda part: candidates.log_likelihood(part.atoms))
+    if positives < FEW:
         starts += [_joined(start, candidates.raising) for start in starts]
     known = [*dict.fromkeys(atom for part in starts for atom in part)][:SIZE]
     search = Search(candidates.count(known))
     places = [[known.index(atom) for atom in part if atom in known] for part in starts]
-    if not positives or 2 * positives < learnt_positives:
-        return max(zip(boundaries, places, strict=False), key=lambda item: search.score(item[1]))[0]
     best = max((search.improve(part) for part in places), key=search.score)
     score = search.score(best)
     for _ in range(ROUNDS):

@@ -13,7 +13,6 @@ from fleet_truth import causes_of, fired_last_routes, true_rules
 
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.subjects import held_out, pack_subjects
-from oscar_causal.discovery.choosing import best_classical
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.features import FeatureConfig, FeatureKind
 from oscar_causal.discovery.classical.learning import learn_boundaries
@@ -21,7 +20,7 @@ from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.evidence import FleetEvidence
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label
 from oscar_causal.discovery.reading import count_patterns
-from oscar_causal.discovery.widening import with_wider
+from oscar_causal.discovery.refining import refined
 from oscar_causal.graph.assembling import classical_of
 
 Kinds = tuple[FeatureKind, ...]
@@ -36,7 +35,7 @@ class Learnt:
     boundaries: dict[Kinds, list[GlobalBoundary]]
     """IAMB's, for each choice of features."""
     classical: Classical
-    """Each label's best of them, as `fused` takes it."""
+    """Each label's boundary refined from them, as `fused` takes it."""
     patterns: FleetEvidence
     """How often each pattern of those boundaries came with the label."""
     sequences: int
@@ -71,7 +70,7 @@ def learn(plan: Plan, features: Sequence[Kinds], off_map: bool) -> Learnt:
     }
     subjects = pack_subjects(training.subject_ids)
     sources = [classical_of("iamb", items, subjects) for items in found.values()]
-    classical = best_classical(with_wider(sources, [training]), [training])
+    classical = refined(sources, [training], workers=plan.workers)
     patterns = count_patterns(training, features_by_label(classical))
     return Learnt(found, classical, patterns, len(training))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -98,3 +99,37 @@ class Workshop:
 @pytest.fixture(scope="session")
 def workshop() -> Workshop:
     return Workshop()
+
+
+def _decoy_garage(count: int, seed: int) -> Dataset:
+    """`fault` comes by `(A then B within 600s & C | D >= 3) & !E`; A and B in time are hardly ever without C.
+
+    Each scenario is a route, which brings the label, or decoys of both; F often comes with a scenario.
+    """
+    rng = np.random.default_rng(seed)
+    records = []
+    for k in range(count):
+        at = [(float(t), f"n{e}") for t, e in zip(rng.uniform(0, 9000, 5), rng.integers(0, 30, 5), strict=True)]
+        kind = rng.choice(["none", "order", "count", "decoys", "stray"], p=[0.7, 0.08, 0.08, 0.08, 0.06])
+        begin = float(rng.uniform(0, 5000))
+        if kind == "stray":
+            at += [(float(rng.uniform(0, 9000)), str(e)) for e in rng.choice(list("ABCDEF"), 2)]
+        elif kind != "none":
+            gap = rng.uniform(1, 600) if kind == "order" else rng.uniform(601, 3000)
+            if kind == "order" or rng.random() < 0.8:
+                at += [(begin, "A"), (begin + gap, "B"), (float(rng.uniform(0, 9000)), "C")]
+            times = 3 if kind == "count" else int(rng.integers(0, 3))
+            at += [(float(t), "D") for t in rng.uniform(0, 9000, times)]
+            at += [(begin, e) for e, share in (("E", 0.25), ("F", 0.7)) if rng.random() < share]
+        events = [event for _, event in sorted(at)]
+        came = kind in ("order", "count") and "E" not in events
+        labels = ["fault"] if came else ["none"]
+        records.append({"sequence_id": f"{seed} {k}", "subject_id": f"car {seed} {k // 2}", "events": events})
+        records[-1] |= {"times": [time for time, _ in sorted(at)], "labels": labels}
+    return from_records(records)
+
+
+@pytest.fixture(scope="session")
+def decoy_garage() -> Callable[[int, int], Dataset]:
+    """A fleet of so many sequences and a seed."""
+    return cache(_decoy_garage)

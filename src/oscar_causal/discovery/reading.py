@@ -205,16 +205,8 @@ class Readings:
         many of them most patterns are new.
         """
         patterns = self.counts[label]
-        numbers, positives = np.stack([*patterns.values()]).transpose(1, 0, 2).astype(np.float64)  # (patterns, FOLDS)
         holds = np.array([[p >> k & 1 for k in range(len(self.features[label].atoms))] for p in patterns], bool)
-        total = 0.0
-        for fold in np.flatnonzero(numbers.sum(0)).tolist():
-            number, came = (part.sum(1) - part[:, fold] for part in (numbers, positives))
-            guess = additive_chances(holds, number, came)
-            chance = np.clip((came + IMAGINED * guess) / (number + IMAGINED), LEAST_CHANCE, 1 - LEAST_CHANCE)
-            here, there = positives[:, fold], numbers[:, fold] - positives[:, fold]
-            total += float(here @ np.log(chance) + there @ np.log(1 - chance))
-        return total
+        return cross_fold_likelihood(holds, np.stack([*patterns.values()]))
 
     def _leak(self, label: str, pattern: int, fold: int) -> float:
         none = pattern >> len(self.features[label].raising) << len(self.features[label].raising)
@@ -235,6 +227,17 @@ class Readings:
     @cached_property
     def _totals(self) -> dict[str, npt.NDArray[np.int64]]:
         return {label: np.sum(list(patterns.values()), axis=0) for label, patterns in self.counts.items()}
+
+
+def cross_fold_likelihood(holds: npt.NDArray[np.bool_], counts: npt.NDArray[np.int64]) -> float:
+    """See `Readings.log_likelihood`: which features hold in each pattern, (patterns, features), and how often the
+    pattern was met and met with the label in each fold, (patterns, 2, FOLDS).
+    """
+    numbers, positives = counts.transpose(1, 2, 0).astype(np.float64)  # (FOLDS, patterns)
+    number, came = (part.sum(0) - part for part in (numbers, positives))
+    guess = additive_chances(holds, number, came)
+    chance = np.clip((came + IMAGINED * guess) / (number + IMAGINED), LEAST_CHANCE, 1 - LEAST_CHANCE)
+    return float((positives * np.log(chance) + (numbers - positives) * np.log(1 - chance)).sum())
 
 
 def _guess(chance: float) -> float:

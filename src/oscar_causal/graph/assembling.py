@@ -100,13 +100,18 @@ def read_classical(results: Path | str) -> Classical:
     if not path.exists():
         raise FolderError(f"{results}: expected the results of `oscar baseline` (boundaries.jsonl), found none")
     found = [item for item in read_boundaries(path) if item.complete]
-    told = run.get("dataset") or {}
+    data = learnt_from(results)
+    return classical_of(str(run.get("estimator")), found, None if data is None else pack_subjects(data.subject_ids))
+
+
+def learnt_from(results: Path | str) -> Dataset | None:
+    """The dataset of an `oscar baseline` folder; None where it is no longer there, or another one is."""
+    told = read_run(results).get("dataset") or {}
     place = told.get("path")
-    subjects = None
-    if place and (Path(place) / "dataset.json").exists():
-        data = read_dataset(place)
-        subjects = pack_subjects(data.subject_ids) if data.info.get("digest") == told.get("digest") else None
-    return classical_of(str(run.get("estimator")), found, subjects)
+    if not place or not (Path(place) / "dataset.json").exists():
+        return None
+    data = read_dataset(place)
+    return data if data.info.get("digest") == told.get("digest") else None
 
 
 def classical_of(method: str, found: Sequence[GlobalBoundary], subjects: str | None) -> Classical:

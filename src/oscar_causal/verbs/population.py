@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +31,7 @@ def run(
     out: Annotated[Path, typer.Option(help="Population folder to write.")],
     classical: Annotated[
         list[Path] | None,
-        typer.Option(help="Results of `oscar baseline`, best learnt from other cars; of several, each label's best."),
+        typer.Option(help="Results of `oscar baseline`, best learnt from other cars; of several, all are made use of."),
     ] = None,
     alpha: Annotated[float, typer.Option(help="False discovery rate over all (label, event) pairs.")] = 0.05,
     delta: Annotated[float, typer.Option(help="Smallest mean effect on P(label) that counts.")] = 0.05,
@@ -57,11 +58,17 @@ def run(
 ) -> None:
     """Merge one-shot evidence of many sequences into each label's boundary, its rule, and a prior for `discover`."""
     from oscar_causal.data.folders import refuse_existing
-    from oscar_causal.discovery.choosing import best_classical
     from oscar_causal.discovery.intervention import InterventionConfig
     from oscar_causal.discovery.local import check_device
-    from oscar_causal.discovery.widening import with_wider
-    from oscar_causal.graph.assembling import AssemblyConfig, assemble, open_source, read_classical, split_inputs
+    from oscar_causal.discovery.refining import refined
+    from oscar_causal.graph.assembling import (
+        AssemblyConfig,
+        assemble,
+        learnt_from,
+        open_source,
+        read_classical,
+        split_inputs,
+    )
     from oscar_causal.graph.population import PopulationConfig
     from oscar_causal.graph.population_folder import write_population
     from oscar_causal.graph.variants import with_variants
@@ -80,13 +87,15 @@ def run(
     datasets = [source.dataset for source in sources]
     known = None
     if classical:
-        with progress_bar("widening the boundaries of rare labels", "boundaries") as show:
-            wider = with_wider([read_classical(path) for path in classical], datasets, on_progress=show)
-        known = best_classical(wider, datasets)
+        with progress_bar("refining classical boundaries", "labels") as show:
+            learnt = [data for data in map(learnt_from, classical) if data is not None]
+            boundaries = [read_classical(path) for path in classical]
+            places = _each_once(learnt or datasets)
+            known = refined(boundaries, places, workers=os.cpu_count() or 1, on_progress=show)
     with progress_bar("looking closely", "sequences") as show:
         found = assemble(sources, config, populations=populations, classical=known, on_progress=show)
     _tell_what_is_left_out(folders, populations, rules=rules, world=world)
-    found = with_variants(found, list({data.info.get("digest") or str(data.path): data for data in datasets}.values()))
+    found = with_variants(found, _each_once(datasets))
     if rules and sources:
         found = _with_expert(_with_rules(found, sources, seed), sources[0].dataset, experts)
     if world and sources:
@@ -97,6 +106,10 @@ def run(
         print_json({"population": str(out), **summary})
         return
     show_population(found, out, summary)
+
+
+def _each_once(datasets: Sequence[Dataset]) -> list[Dataset]:
+    return list({data.info.get("digest") or str(data.path): data for data in datasets}.values())
 
 
 def _refuse_without_results(folders: Sequence[Path], *, world: int, expert: Path | None) -> None:

@@ -77,9 +77,13 @@ class FeatureReader:
             case AtLeast(Event(name), count):
                 return _counted(self._occurrences.rows_of(name), count)
             case Then(Event(first), Event(second), within):
-                rows, gaps = self._after(first)[second]
+                rows, gaps = self.gaps_of(first, second)
                 return rows if within is None else rows[gaps <= within]
         raise UsageError(f"feature: expected a count or an order of two events, got {atom}")
+
+    def gaps_of(self, first: str, second: str) -> tuple[Int32, Float64]:
+        """Rows in which the second comes after the first, rising, and the shortest time between the two in each."""
+        return self._after(first)[second]
 
     def _after(self, first: str) -> Mapping[str, tuple[Int32, Float64]]:
         if self._last[0] != first:

@@ -4,7 +4,8 @@
 
 Boundaries are learnt from the training cars as `bench_fleet.py` does (IAMB by presence; with counts and order), each
 label's best is read in every labelled sequence of the held-out cars, and an event is a cause where the reading says
-that it more probably acted than not. Writes reading-FLEET-seedN.json.
+that it more probably acted than not. Beside it: how many rules come out right from these boundaries and the labels of
+`--mine` training sequences, no model asked (`bench_rules.py` asks one). Writes reading-FLEET-seedN.json.
 """
 
 from __future__ import annotations
@@ -16,17 +17,20 @@ from typing import Any
 
 import fleet_making
 import numpy as np
-from fleet_classical import ORDER, PRESENCE, Plan, learn, training_rows
+from bench_rules import SMALL, by_positives, compared_rules, show_rules, world_of
+from fleet_classical import ORDER, PRESENCE, Plan, learn, learn_from, training_rows
 from fleet_figures import Method, compare, judged, parts_of, show
 from fleet_making import Run, held_out_share, made_fleet
 from fleet_truth import causes_of, true_rules, where_present
 
-from oscar_causal.data.rules import EventIndex, positive_names
+from oscar_causal.data.rules import EventIndex, format_rule, positive_names
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.fleet_prior import features_by_label, subject_fold
 from oscar_causal.discovery.fused import EVEN
 from oscar_causal.discovery.reading import Read, Readings, readings_of
+from oscar_causal.graph.rules.boundary_rule import boundary_rule
+from oscar_causal.graph.rules.mining import Mined
 from oscar_causal.score.matching import Pair, Sets
 
 READ = "observed labels, read here"
@@ -93,17 +97,34 @@ def figures(run: Run, fleet: Path) -> dict[str, Any]:
         "test_sequences": len(test),
         "tables": compare(methods, READ, truth, parts, subjects, draws=DRAWS, seed=args.seed),
         "calibration": calibration(found, truth),
+        "rules": rules_of_boundaries(data.take(rows[: args.mine]), args.workers),
     }
+
+
+def rules_of_boundaries(mined: Dataset, workers: int) -> dict[str, Any]:
+    """Rules that refined boundaries of these sequences give, compared with the true ones of up to 8 events."""
+    known, world, found = learn_from(mined, (PRESENCE, ORDER), workers), world_of(mined), []
+    index, number = Mined(mined), {name: place for place, name in enumerate(world_of(mined).label_names)}
+    for label, features in features_by_label(known.classical).items():
+        rule = boundary_rule(index, label, features)
+        told = {"label": label, "positives": known.classical.positives[label], "status": "proposed" if rule else "none"}
+        found.append(
+            {**told, "rule": format_rule(rule) if rule else None, **compared_rules(world, number[label], rule)}
+        )
+    steady = [row for row in found if row["kind"] in ("boolean", "temporal") and row["size"] <= SMALL]
+    return {"mined": len(mined), "steady_up_to_8": by_positives(steady), "all": by_positives(found), "rules": found}
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     fleet_making.add_arguments(parser)
+    parser.add_argument("--mine", type=int, default=100_000, help="training sequences whose labels give rules")
     args = parser.parse_args()
     run = Run(args, f"reading-{args.fleet}-seed{args.seed}")
     with tempfile.TemporaryDirectory() as name:
         run.done("all", complete=True, **figures(run, made_fleet(run, Path(args.work or name))))
     show(run.result, "read")
+    show_rules(run.result["rules"])
 
 
 if __name__ == "__main__":

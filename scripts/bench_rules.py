@@ -4,9 +4,9 @@
     python scripts/bench_rules.py --fleet hard --sequences 200000 --preset base --steps 2000 --held-out 0.05 \
         --mine 100000 --workers 14 --out results                                           # one GPU, below 10 minutes
 
-Candidates are IAMB boundaries of the mined sequences, completed by rule recovery itself; fidelity is from sequences the
-model never saw. A rule is right when it is logically equal to the true one: the positive part (nothing forbidden
-occurs), the whole with its blockers, and for temporal rules order and count, windows left aside and compared apart.
+Candidates are boundaries of the mined sequences (IAMB's, refined), completed by rule recovery itself; fidelity is from
+sequences the model never saw. A rule is right when it is logically equal to the true one: the positive part (nothing
+forbidden occurs), the whole with its blockers, and for temporal rules order and count, windows compared apart.
 `net` counts a wrong rule that is stated with confidence double against the right ones. Labels are taken in a random
 order, a few at a time, and figures are written after each few: what `--until` leaves out is left out at random.
 """
@@ -27,6 +27,7 @@ from typing import Any
 import fleet_making
 import numpy as np
 import torch
+from fleet_classical import ORDER, PRESENCE, learn_from
 from fleet_making import Run, fleet_and_model
 
 from oscar_causal.data.rules import Rule, equivalent, event_names, format_rule, negated_names, parse, positive_part
@@ -37,8 +38,9 @@ from oscar_causal.data.synthetic.config import FleetConfig
 from oscar_causal.data.synthetic.world import World, make_world
 from oscar_causal.density.checkpoint import load_model
 from oscar_causal.density.folds import load_models
-from oscar_causal.discovery.classical.learning import learn_boundaries
+from oscar_causal.discovery.fleet_prior import features_by_label
 from oscar_causal.discovery.local import one_thread_children
+from oscar_causal.discovery.reading import Features
 from oscar_causal.graph.rule_recovery import RuleProposal, RuleRecoveryConfig, calibration, recover_rules
 from oscar_causal.graph.rules.proposal import Share
 
@@ -62,16 +64,18 @@ def main() -> None:
         seen = np.setdiff1d(np.arange(len(data)), unseen)
         for out, rows in (("mine", seen[: args.mine]), ("held", unseen[: args.judge])):
             select_sequences(fleet, scratch / out, Selection(ids=tuple(data.take(rows).sequence_ids.to_pylist())))
-        learnt = learn_boundaries(read_dataset(scratch / "mine"), workers=args.workers)
-        boundaries = {item.label: list(item.events) for item in learnt}
+        mined = read_dataset(scratch / "mine")
+        features = features_by_label(learn_from(mined, (PRESENCE, ORDER), args.workers).classical)
+        boundaries = {
+            label: sorted({name for names in part.names for name in names}) for label, part in features.items()
+        }
         run.done("boundaries", mined=min(args.mine, len(seen)), held_out=min(args.judge, len(unseen)))
-        judge = Truth.of(data, model, boundaries)
-        recover(run, model, scratch, judge)
+        recover(run, model, scratch, Truth.of(data, model, boundaries), features)
     run.done("all", complete=True)
     show(run.result)
 
 
-def recover(run: Run, model: Path, scratch: Path, judge: Truth) -> None:
+def recover(run: Run, model: Path, scratch: Path, judge: Truth, features: dict[str, Features]) -> None:
     """Labels are independent of each other: each worker takes a few; figures after each few that are done."""
     args = run.args
     device = "cuda" if torch.cuda.is_available() else "cpu"
@@ -86,7 +90,10 @@ def recover(run: Run, model: Path, scratch: Path, judge: Truth) -> None:
         one_thread_children(),
         ProcessPoolExecutor(args.workers, get_context("spawn"), initializer=load, initargs=job) as pool,
     ):
-        waiting = [pool.submit(recover_some, {label: judge.boundaries[label] for label in part}) for part in parts]
+        waiting = [
+            pool.submit(recover_some, {x: judge.boundaries[x] for x in part}, {x: features[x] for x in part})
+            for part in parts
+        ]
         for future in as_completed(waiting):
             if future.cancelled():
                 continue
@@ -107,8 +114,9 @@ def load(model: str, mine: str, held: str, device: str, config: RuleRecoveryConf
     _state.update(model=opened, mine=read_dataset(mine), held=read_dataset(held), config=config)
 
 
-def recover_some(boundaries: dict[str, list[str]]) -> list[RuleProposal]:
-    return recover_rules(_state["model"], _state["mine"], boundaries, _state["config"], held_out=_state["held"])
+def recover_some(boundaries: dict[str, list[str]], features: dict[str, Features]) -> list[RuleProposal]:
+    model, mine, held = _state["model"], _state["mine"], _state["held"]
+    return recover_rules(model, mine, boundaries, _state["config"], held_out=held, features=features)
 
 
 @dataclass(frozen=True)
@@ -181,6 +189,20 @@ def kind_of(world: World, number: int) -> str:
     )
 
 
+def compared_rules(world: World, number: int, rule: Rule | None) -> dict[str, Any]:
+    """In which respects a rule is right."""
+    truth = world.rules[number]
+    return {
+        "kind": kind_of(world, number),
+        "size": len(event_names(truth)),
+        "truth": format_rule(truth),
+        "positive_part": rule is not None and same(positive_part(rule), positive_part(truth)),
+        "whole": rule is not None and same(rule, truth),
+        "blockers": list(negated_names(truth)),
+        "blockers_right": rule is not None and set(negated_names(rule)) == set(negated_names(truth)),
+    }
+
+
 def compared(
     world: World, number: int, proposal: RuleProposal, given: list[str], quality: dict[str, Any]
 ) -> dict[str, Any]:
@@ -189,23 +211,17 @@ def compared(
     rule = parse(proposal.rule) if proposal.rule else None
     found = {
         "label": proposal.label,
-        "kind": kind_of(world, number),
-        "size": len(event_names(truth)),
+        **compared_rules(world, number, rule),
         "positives": proposal.positives,
         "status": proposal.status,
         "confidence": proposal.confidence,
         "method": proposal.method,
         "label_f1": quality["per_label"].get(proposal.label, {}).get("f1"),
-        "truth": format_rule(truth),
         "rule": proposal.rule,
         "candidates_given": given,
         "candidates_missing": sorted(set(event_names(truth)) - {role.event for role in proposal.roles}),
         "reasons": list(proposal.reasons),
         "fidelity": proposal.fidelity.to_json() if proposal.fidelity else None,
-        "positive_part": rule is not None and same(positive_part(rule), positive_part(truth)),
-        "whole": rule is not None and same(rule, truth),
-        "blockers": list(negated_names(truth)),
-        "blockers_right": rule is not None and set(negated_names(rule)) == set(negated_names(truth)),
     }
     if found["whole"] and windows(truth):
         found["windows_within_factor_2"] = windows_agree(windows(rule), windows(truth)) if rule else False
@@ -262,11 +278,7 @@ def show(result: dict[str, Any]) -> None:
     print("label F1", {key: round(result["labels"][key]["f1"], 3) for key in ("weighted", "macro", "micro")})
     if "all" not in result:
         return
-    for title in ("steady_up_to_8", "all"):
-        print(f"{title:18s} labels  positive part  whole  blockers  stated  right of stated")
-        for row in result[title]:
-            cells = [row[key] for key in ("positive_part", "whole", "blockers", "stated", "right_of_stated")]
-            print(f"{row['positives']:>18s} {row['labels']:6d} ", "  ".join(percent(cell) for cell in cells))
+    show_rules(result)
     for title in ("calibration", "calibration_steady", "calibration_steady_positive_part"):
         parts = [f"{row['from']:.2f}+: {percent(row['right'])}" for row in result[title]]
         print(title, "  ".join(parts))
@@ -274,6 +286,15 @@ def show(result: dict[str, Any]) -> None:
         told = {key: round(row[key], 3) for key in ("net", "brier", "said_minus_true") if row[key] is not None}
         print(f"{title}: of those stated with 0.8 or more {percent(row['confident'])} right;", told)
     print("windows within a factor of two:", percent(result["windows"]), flush=True)
+
+
+def show_rules(result: dict[str, Any]) -> None:
+    """How many are right, by positives."""
+    for title in ("steady_up_to_8", "all"):
+        print(f"{title:18s} labels  positive part  whole  blockers  stated  right of stated")
+        for row in result[title]:
+            cells = [row[key] for key in ("positive_part", "whole", "blockers", "stated", "right_of_stated")]
+            print(f"{row['positives']:>18s} {row['labels']:6d} ", "  ".join(percent(cell) for cell in cells))
 
 
 def percent(share: dict[str, Any]) -> str:

@@ -64,13 +64,18 @@ def learn(plan: Plan, features: Sequence[Kinds], off_map: bool) -> Learnt:
         fired = fired_last_routes(true_rules(Path(plan.fleet)), causes_of(data))
         names = training.sequence_ids.to_pylist()
         training = training.take([k for k, name in enumerate(names) if name not in fired])
+    return learn_from(training, features, plan.workers)
+
+
+def learn_from(training: Dataset, features: Sequence[Kinds], workers: int) -> Learnt:
+    """IAMB's boundaries of these sequences, the refined ones, and the counts of their patterns."""
     found = {
-        kinds: learn_boundaries(training, BaselineConfig(features=FeatureConfig(kinds)), workers=plan.workers)
+        kinds: learn_boundaries(training, BaselineConfig(features=FeatureConfig(kinds)), workers=workers)
         for kinds in features
     }
     subjects = pack_subjects(training.subject_ids)
     sources = [classical_of("iamb", items, subjects) for items in found.values()]
-    classical = refined(sources, [training], workers=plan.workers)
+    classical = refined(sources, [training], workers=workers)
     patterns = count_patterns(training, features_by_label(classical))
     return Learnt(found, classical, patterns, len(training))
 

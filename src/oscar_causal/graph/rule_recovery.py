@@ -2,8 +2,9 @@
 
 Candidates come from boundaries, completed by what the model needs. At most 8: a truth table (`rules.truth_table`);
 more: sufficient sets found by steps (`rules.stepwise`). Blockers are looked for where the rule holds without the label
-(`rules.removals`). Where presence does not explain the label: order, windows and counts (`rules.order_and_count`). What
-is proposed was chosen on one part of the sequences and is judged on another.
+(`rules.removals`). Where presence does not explain the label: order, windows and counts (`rules.order_and_count`).
+Where the features of a boundary explain the observed labels better than what the model has learnt: their rule
+(`rules.boundary_rule`). What is proposed was chosen on one part of the sequences and is judged on another.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from typing import Any
 
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import held_out as held_out_subjects
+from oscar_causal.discovery.reading import NONE as NO_FEATURES
+from oscar_causal.discovery.reading import Features
 from oscar_causal.errors import UsageError
 from oscar_causal.graph.rules.expert import Comparison, compare_with_expert
 from oscar_causal.graph.rules.finding import Candidates, find
@@ -45,6 +48,7 @@ def recover_rules(
     config: RuleRecoveryConfig | None = None,
     *,
     held_out: Dataset | None = None,
+    features: Mapping[str, Features] | None = None,
     on_progress: OnProgress | None = None,
 ) -> list[RuleProposal]:
     """One proposal per label of `boundaries`, in its order.
@@ -53,6 +57,7 @@ def recover_rules(
     is put to the fold that has not seen its subject. `boundaries` gives the candidate events of each label, blockers
     may be among them. Labelled sequences of `dataset` are mined; fidelity is measured on `held_out`, or on a share of
     the subjects of `dataset` that is kept back. Whether a plain model saw those is for the caller to arrange.
+    `features`: boundaries with orders and counts, whose rule is proposed where it agrees better with observed labels.
     """
     config = config or RuleRecoveryConfig()
     mining, judging = _split(dataset, held_out, config)
@@ -66,7 +71,8 @@ def recover_rules(
         tables = lab.tables({label: names for label, names in small.items() if lab.fits(len(names))})
         for candidates in part:
             if candidates.judged:
-                proposals.append(judge.propose(*find(lab, candidates, tables.get(candidates.label))))
+                known = (features or {}).get(candidates.label, NO_FEATURES)
+                proposals.append(judge.propose(*find(lab, candidates, tables.get(candidates.label), known)))
             else:
                 proposals.append(judge.propose(candidates, None))
             if on_progress is not None:

@@ -134,6 +134,7 @@ def _tell_what_is_left_out(folders: Sequence[Path], populations: Sequence[Path],
 
 def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Population:
     """Rules and label interplay from the first results folder's model and dataset."""
+    from oscar_causal.discovery.fleet_prior import features_by_label
     from oscar_causal.graph.assembling import with_read_rules, with_rule_drift, with_rules
     from oscar_causal.graph.interplay import InterplayConfig, label_interplay
     from oscar_causal.graph.population_folder import candidates_by_label
@@ -150,9 +151,16 @@ def _with_rules(found: Population, sources: Sequence[Source], seed: int) -> Popu
     unseen = ~source.models.seen_in_training(data.subject_ids)
     held_out = data.take(unseen) if unseen.any() and not unseen.all() else None
     candidates = candidates_by_label(found.boundaries, found.prior)
+    features = features_by_label(found.prior.classical) if found.prior is not None else {}
     with progress_bar("recovering rules", "labels") as show:
         proposals = recover_rules(
-            model, data, candidates, RuleRecoveryConfig(seed=seed), held_out=held_out, on_progress=show
+            model,
+            data,
+            candidates,
+            RuleRecoveryConfig(seed=seed),
+            held_out=held_out,
+            features=features,
+            on_progress=show,
         )
     whole = with_rules(found, proposals)
     causes = dict(zip(found.labels["label"].to_pylist(), found.labels["causes"].to_pylist(), strict=True))

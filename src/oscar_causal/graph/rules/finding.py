@@ -9,7 +9,10 @@ import numpy as np
 
 from oscar_causal.data.rules import Event, Not, Rule, all_of, any_of, evaluate, event_names, shortest
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
+from oscar_causal.discovery.reading import NONE as NO_FEATURES
+from oscar_causal.discovery.reading import Features
 from oscar_causal.graph.rules import stepwise
+from oscar_causal.graph.rules.boundary_rule import boundary_rule
 from oscar_causal.graph.rules.laboratory import Laboratory
 from oscar_causal.graph.rules.mining import Mined, agreement
 from oscar_causal.graph.rules.observed import observed_rule
@@ -66,8 +69,27 @@ class Finding:
     """Why there is no rule, where there is none."""
 
 
-def find(lab: Laboratory, candidates: Candidates, table: TruthTable | None) -> tuple[Candidates, Finding]:
-    """The rule of a label, and the candidates it was chosen among in the end."""
+def find(
+    lab: Laboratory, candidates: Candidates, table: TruthTable | None, features: Features = NO_FEATURES
+) -> tuple[Candidates, Finding]:
+    """The rule of a label, and the candidates it was chosen among in the end.
+
+    `features`: those of the label's boundary, where they are known.
+    """
+    candidates, finding = _of_the_model(lab, candidates, table)
+    return candidates, _by_boundary(lab, candidates, features, finding)
+
+
+def _by_boundary(lab: Laboratory, candidates: Candidates, features: Features, finding: Finding) -> Finding:
+    """What the observed labels say of the features of a boundary, where that agrees with them clearly better."""
+    rule = boundary_rule(lab.mined, candidates.label, features)
+    if rule is None or not set(event_names(rule)) <= set(candidates.known):
+        return finding
+    other = Finding(rule, "observations", 1.0)
+    return _with_blockers(lab, candidates, other) if _better(lab, candidates.label, other, finding) else finding
+
+
+def _of_the_model(lab: Laboratory, candidates: Candidates, table: TruthTable | None) -> tuple[Candidates, Finding]:
     if not lab.fits(len(candidates.known)):
         reason = f"{len(candidates.known)} candidates fit into too few sequences"
         return candidates, Finding(None, "none", 0.0, reason=reason)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oscar_causal.data.rules import Event, Not, Rule, all_of, any_of, evaluate, event_names, shortest
+from oscar_causal.data.rules.tree import atoms
 from oscar_causal.discovery.contexts import Bool, Float64, Int64
 from oscar_causal.discovery.reading import NONE as NO_FEATURES
 from oscar_causal.discovery.reading import Features
@@ -81,12 +82,18 @@ def find(
 
 
 def _by_boundary(lab: Laboratory, candidates: Candidates, features: Features, finding: Finding) -> Finding:
-    """What the observed labels say of the features of a boundary, where that agrees with them clearly better."""
-    rule = boundary_rule(lab.mined, candidates.label, features)
+    """What the observed labels say of the features of a boundary.
+
+    A rule of presence must agree with them clearly better than the model's own; one with orders and counts, of which
+    the model's word is a matter of arrangements, no worse.
+    """
+    rule, label = boundary_rule(lab.mined, candidates.label, features), candidates.label
     if rule is None or not set(event_names(rule)) <= set(candidates.known):
         return finding
     other = Finding(rule, "observations", 1.0)
-    return _with_blockers(lab, candidates, other) if _better(lab, candidates.label, other, finding) else finding
+    presence = all(isinstance(atom, Event) for atom, _ in atoms(rule))
+    chosen = _better(lab, label, other, finding) if presence else not _better(lab, label, finding, other)
+    return _with_blockers(lab, candidates, other) if chosen else finding
 
 
 def _of_the_model(lab: Laboratory, candidates: Candidates, table: TruthTable | None) -> tuple[Candidates, Finding]:

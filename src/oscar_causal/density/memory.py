@@ -19,7 +19,7 @@ TOKENS_PER_PASS = {"cpu": 8192, "cuda": 1 << 17}
 FREE_SHARE = 0.7
 """Share of the free memory that a run takes at most unless told otherwise."""
 LAW_BYTES = 40
-"""Per entry of the (L, V) replacement law: two single precision numbers and four double ones on the way."""
+"""Per entry of the (L, V) replacement law: itself, its running sums, and what is made on the way or beside them."""
 ANSWER_BYTES = 48
 """Per P(label) along a sequence: a single and five double precision numbers while they are summed up."""
 GIB = 1 << 30

@@ -134,7 +134,7 @@ class OscarModel:
         ids = piece.event_ids.to(self.device).unsqueeze(-1)  # (rows, L, 1)
         size = max(1, MOST_LOGITS // (ids.shape[1] * self.network.config.events))  # rows whose (L, V) exist together
         parts = [
-            torch.log_softmax(self.network.event_logits(states[:, :-1]).float(), dim=-1).gather(-1, events)[..., 0]
+            torch.log_softmax(self.network.padded_event_logits(states[:, :-1]), dim=-1).gather(-1, events)[..., 0]
             for states, events in zip(torch.split(hidden_x, size), torch.split(ids, size), strict=True)
         ]
         return torch.cat(parts)

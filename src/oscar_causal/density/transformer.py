@@ -136,13 +136,19 @@ class Network(nn.Module):
 
     def event_logits(self, hidden_x: Tensor) -> Tensor:
         """Next-event logits (..., V); the output matrix is the embedding matrix without its padding rows."""
-        return F.linear(hidden_x, self.embedding.events.weight)[..., : self.config.events]  # matrix units want them all
+        return F.linear(hidden_x, self.embedding.events.weight[: self.config.events])
 
     def event_law(self, hidden_x: Tensor) -> Tensor:
         """P(next event) in float32: (..., V)."""
+        return self.padded_event_logits(hidden_x).softmax(-1)[..., : self.config.events]
+
+    def padded_event_logits(self, hidden_x: Tensor) -> Tensor:
+        """Next-event logits in float32 with the padding rows, all of them -inf: matrix units want them, cutting them
+        off is a copy.
+        """
         logits = F.linear(hidden_x, self.embedding.events.weight).float()
-        logits[..., self.config.events :] = -torch.inf  # padding rows stay until the end: cutting them off is a copy
-        return logits.softmax(-1)[..., : self.config.events]
+        logits[..., self.config.events :] = -torch.inf
+        return logits
 
     def label_logits(self, hidden_y: Tensor, past: Past, labels: Tensor | None = None) -> Tensor:
         """Label logits (..., Y), or of the chosen labels only; `past`: a row for every hidden state."""

@@ -71,7 +71,7 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
         possible[UNKNOWN_ID] = 1.0
     allowed = send(possible, law.device)  # made here: asking the device would make it wait
     left = torch.addcmul(LEAST * allowed, law, allowed)  # (L, V): large, so it is gone through as seldom as possible
-    left /= left.sum(-1, keepdim=True, dtype=torch.float64)
+    left /= left.sum(-1, keepdim=True, dtype=torch.float64).to(left.dtype)
     return left
 
 

@@ -85,6 +85,9 @@ def test_a_model_that_knows_no_order_is_helped_by_the_boundary(garage: Any) -> N
     assert len([*atoms(parse(str(proposal.rule)))]) == 3
     (model_alone,) = recover_rules(blind, fleet, {"y": ["A", "B", "C", "D"]}, config)
     assert not equivalent(parse(str(model_alone.rule)), parse(truth))
+    (unnamed,) = recover_rules(blind, fleet, {"y": ["A", "B"]}, config, features=features)
+    assert equivalent(parse(str(unnamed.rule)), parse(truth))  # the boundary's events are candidates, too
+    assert {role.event for role in unnamed.roles} >= {"A", "B", "C", "D"}
     foreign = {"y": Features(("A then B within 5000s", "C >= 2", "Unheard"))}
     (kept,) = recover_rules(blind, fleet, {"y": ["A", "B", "C", "D"]}, config, features=foreign)
     assert "Unheard" not in str(kept.rule)

@@ -77,23 +77,26 @@ def find(
 
     `features`: those of the label's boundary, where they are known.
     """
-    candidates, finding = _of_the_model(lab, candidates, table)
-    return candidates, _by_boundary(lab, candidates, features, finding)
+    return _by_boundary(lab, features, *_of_the_model(lab, candidates, table))
 
 
-def _by_boundary(lab: Laboratory, candidates: Candidates, features: Features, finding: Finding) -> Finding:
+def _by_boundary(
+    lab: Laboratory, features: Features, candidates: Candidates, finding: Finding
+) -> tuple[Candidates, Finding]:
     """What the observed labels say of the features of a boundary.
 
     A rule of presence must agree with them clearly better than the model's own; one with orders and counts, of which
     the model's word is a matter of arrangements, no worse.
     """
     rule, label = boundary_rule(lab.mined, candidates.label, features), candidates.label
-    if rule is None or not set(event_names(rule)) <= set(candidates.known):
-        return finding
+    if rule is None or any(name not in lab.model.vocabulary.event_ids for name in event_names(rule)):
+        return candidates, finding
     other = Finding(rule, "observations", 1.0)
     presence = all(isinstance(atom, Event) for atom, _ in atoms(rule))
-    chosen = _better(lab, label, other, finding) if presence else not _better(lab, label, finding, other)
-    return _with_blockers(lab, candidates, other) if chosen else finding
+    if not (_better(lab, label, other, finding) if presence else not _better(lab, label, finding, other)):
+        return candidates, finding
+    wider = replace(candidates, known=tuple(dict.fromkeys([*candidates.known, *event_names(rule)])))
+    return wider, _with_blockers(lab, wider, other)
 
 
 def _of_the_model(lab: Laboratory, candidates: Candidates, table: TruthTable | None) -> tuple[Candidates, Finding]:

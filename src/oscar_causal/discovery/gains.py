@@ -22,6 +22,8 @@ from oscar_causal.discovery.reading import IMAGINED
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
+USUAL_WINDOWS = tuple(60.0 * m for m in (1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440, 2880, 10080))
+"""Seconds between two events that people write in rules: a minute to a week."""
 PRICE = 2.0
 """Nats that a feature has to be worth, and a window of an order beside any time between the two events."""
 
@@ -126,11 +128,15 @@ def best_window(strata: Strata, rows: Int64, gaps: Float64) -> tuple[float | Non
 
 
 def round_number(low: float, high: float) -> float:
-    """The number from low up to, and not including, high with the fewest digits.
+    """The number from low up to, and not including, high that people would write: the shortest usual window, or else
+    the one with the fewest digits.
 
-    >>> round_number(1788.4, 1931.0), round_number(57.2, 63.9), round_number(3, 4)
-    (1800.0, 60.0, 3.0)
+    >>> round_number(1788.4, 1931.0), round_number(6500.0, 11000.0), round_number(3, 4), round_number(2212, 2291)
+    (1800.0, 7200.0, 3.0, 2220.0)
     """
+    usual = [window for window in USUAL_WINDOWS if low <= window < high]
+    if usual:
+        return usual[0]
     for digits in range(1, 16):
         unit = 10.0 ** (floor(log10(high)) + 1 - digits)
         found = float(f"{ceil(low / unit) * unit:.{digits + 1}g}")

@@ -16,8 +16,8 @@ import numpy as np
 
 from oscar_causal.data.rules import And, AtLeast, Event, Not, Rule, Then, all_of, any_of, evaluate, shortest
 from oscar_causal.discovery.contexts import Bool
+from oscar_causal.discovery.gains import USUAL_WINDOWS
 from oscar_causal.graph.rules.mining import Mined
-from oscar_causal.graph.rules.order_and_count import WINDOWS_S
 
 MOST_ROUTES = 4
 MOST_COUNT = 4
@@ -90,7 +90,7 @@ def _shapes(candidates: Sequence[str]) -> Iterator[Rule]:
     pairs = [(Event(a), Event(b)) for a, b in permutations(candidates, 2)]
     yield from (And((a, b)) for a, b in pairs if a.name < b.name)
     yield from (Then(a, b) for a, b in pairs)
-    yield from (Then(a, b, window) for a, b in pairs for window in WINDOWS_S)
+    yield from (Then(a, b, window) for a, b in pairs for window in USUAL_WINDOWS)
     yield from (And((AtLeast(a, count), b)) for a, b in pairs for count in range(2, MOST_COUNT + 1))
 
 

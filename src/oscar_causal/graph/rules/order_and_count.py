@@ -18,6 +18,7 @@ import torch
 
 from oscar_causal.data.rules import AtLeast, Event, EventIndex, Rule, Then, all_of
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
+from oscar_causal.discovery.gains import USUAL_WINDOWS
 from oscar_causal.graph.rules.backgrounds import Background, ask, cleared, distinct, inserted
 from oscar_causal.graph.rules.truth_table import subsets
 
@@ -26,8 +27,6 @@ MOST_OCCURRENCES = 8
 """Occurrences of candidates kept in one sequence; 2^8 subsets are asked for."""
 MOST_OF_ONE = 4
 """Of these, of one event type."""
-WINDOWS_S = tuple(60.0 * m for m in (1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440, 2880, 10080))
-"""Windows that people write: a minute to a week."""
 CLOSEST_S = 20.0
 """Arrangements begin at this distance."""
 Pattern = tuple[int, ...]
@@ -161,7 +160,7 @@ def _best_chains(names: list[str], index: EventIndex, yes: Bool) -> tuple[list[T
     for _ in range(2):
         options = []
         for first, second in permutations(names, 2):
-            for window in (None, *WINDOWS_S):
+            for window in (None, *USUAL_WINDOWS):
                 chain = Then(Event(first), Event(second), window)
                 options.append((_balanced(held & index.holds(chain), yes), window is None, chain))
         plain = max((o for o in options if o[1]), key=lambda o: o[0])

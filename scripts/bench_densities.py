@@ -2,7 +2,7 @@
 
     python scripts/bench_densities.py exact                                # KL against an enumerated process, CPU
     python scripts/bench_densities.py variants --fleet hard --sequences 300000 --preset base --steps 1500
-    python scripts/bench_densities.py speed --preset paper                 # share of the bf16 matmul ceiling, CUDA
+    python scripts/bench_densities.py speed --fleet paper --preset paper   # share of the bf16 matmul ceiling, CUDA
 
 `variants` trains on one fleet: shared and cross, joint and two-stage, and further settings given as --set NAME='{...}'.
 Figures are from held-out subjects; Bayes is the generator's own.
@@ -139,27 +139,32 @@ def bench_variants(args: argparse.Namespace) -> dict[str, Any]:
                 if "held_out_label_loss" in figures:
                     log.append([step, round(figures["held_out_label_loss"], 4)])
 
-            quality = train(data, f"{folder}/{len(rows)}", config, on_step=on_step)
+            quality = train(data, f"{folder}/{len(rows)}", config, workers=args.workers, on_step=on_step)
             SIZES[args.preset].update(kept)
             told = json.loads((Path(folder) / str(len(rows)) / "training.json").read_text())
-            scores = {key: quality["labels"][key]["f1"] for key in ("weighted", "macro", "micro")}
-            share = {key: scores[key] / info["bayes"][f"{key}_f1"] for key in scores}
-            row = {"variant": name, "f1": scores, "share_of_bayes": share, "held_out_loss": log}
+            row = {"variant": name, **judged(quality, info), "held_out_loss": log}
             rows.append({**row, "seconds": time.time() - begun, "tokens": told["tokens"]})
             print(json.dumps(rows[-1]), flush=True)
     return {"rows": rows, "bayes": info["bayes"], "fleet": args.fleet, "sequences": len(data)}
+
+
+def judged(quality: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:
+    """Label F1, and its share of the generator's own."""
+    scores = {key: quality["labels"][key]["f1"] for key in ("weighted", "macro", "micro")}
+    return {"f1": scores, "share_of_bayes": {key: scores[key] / info["bayes"][f"{key}_f1"] for key in scores}}
 
 
 # --- training speed ---
 
 
 def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
-    """Tokens/s and TFLOP/s of training on real tokens, vocabulary head included, beside the bf16 matmul ceiling."""
+    """Tokens/s and TFLOP/s of training on real tokens, vocabulary head included, beside the bf16 matmul ceiling; and
+    how good the labels are by then.
+    """
     ceiling = matmul_ceiling() if torch.cuda.is_available() else None
     with tempfile.TemporaryDirectory() as folder:
-        write_fleet(
-            preset("paper", sequences=args.sequences or 20_000), args.seed, f"{folder}/fleet", workers=args.workers
-        )
+        sizes = preset(args.fleet, sequences=args.sequences or 20_000)
+        info = write_fleet(sizes, args.seed, f"{folder}/fleet", workers=args.workers)
         data = read_dataset(f"{folder}/fleet")
         marks: list[tuple[int, float]] = []
         config = preset_config(
@@ -167,9 +172,14 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
             steps=args.steps or 300,
             seed=args.seed,
             evaluations=1,
+            validation=0.03,
             **given(args).get("config", {}),
         )
-        train(data, f"{folder}/model", config, on_step=lambda step, *_: marks.append((step, time.time())))
+
+        def on_step(step: int, *_: Any) -> None:
+            marks.append((step, time.time()))
+
+        quality = train(data, f"{folder}/model", config, workers=args.workers, on_step=on_step)
         model = load_model(f"{folder}/model")
     settled = [mark for mark in marks if mark[0] > 0.3 * config.steps][:-1]  # compiled by then; the last one looks
     tokens = (settled[-1][0] - settled[0][0]) * config.batch_tokens / (settled[-1][1] - settled[0][1])
@@ -177,6 +187,7 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
     tflops = 6 * weights * tokens / 1e12
     row = {"preset": args.preset, "tokens_per_s": tokens, "weights_in_products": weights, "tflops": tflops}
     row |= {"ceiling_tflops": ceiling, "share": tflops / ceiling if ceiling else None}
+    row |= {"steps": config.steps, **judged(quality, info), "fleet": args.fleet, "sequences": len(data)}
     print(row, flush=True)
     return {"rows": [row], "config": asdict(config)}
 

@@ -145,7 +145,12 @@ def made_model(run: Run, folder: Path) -> Path:
             if "held_out_label_loss" in figures:
                 run.say(f"step {step} of {total}: held-out label loss {figures['held_out_label_loss']:.4f}")
 
-        train(data, model, preset_config(args.preset, **changes), workers=args.workers, on_step=on_step)
+        def on_list(done: int, count: int) -> None:
+            if done in (1, count):
+                run.say(f"lists of labels: {done} of {count}")
+
+        config = preset_config(args.preset, **changes)
+        train(data, model, config, workers=args.workers, on_list=on_list, on_step=on_step)
     labels = json.loads((model / "quality.json").read_text())["labels"]
     training = json.loads((model / "training.json").read_text())
     run.done("model", labels=labels, training={key: training[key] for key in ("steps", "tokens", "seconds")})

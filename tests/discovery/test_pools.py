@@ -69,7 +69,7 @@ def test_what_does_not_occur_holds_nowhere(candidates: Candidates) -> None:
 def test_other_processes_see_the_same(cars: Dataset, candidates: Candidates, tmp_path: Path) -> None:
     fleet = candidates.fleet
     fleet.save(tmp_path)
-    again = Candidates(Fleet.open(tmp_path, fleet.table.names, fleet.table.n_events), 0, BOUNDARY).pool(BOUNDARY)
+    again = Candidates(Fleet.open(tmp_path), 0, BOUNDARY).pool(BOUNDARY)
     pool = Candidates(fleet, 0, BOUNDARY).pool(BOUNDARY)
     assert again.atoms == pool.atoms
     assert again.codes.tolist() == pool.codes.tolist()

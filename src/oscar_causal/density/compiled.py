@@ -34,9 +34,10 @@ from oscar_causal.density.transformer import Network
 
 BUCKET = 8
 """Lengths of launches, in tokens, are multiples of this: 2.5 % of padding at 150 events."""
-LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 1 << 12}
+LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 44 << 7}
 """Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little. `end`: the
-132 units of an H100 or H200 then finish their tiles (256 x 128) of a product 768 wide all at the same time."""
+132 units of an H100 or H200 then finish their tiles (256 x 128) of a product 768 wide all at the same time; `events`:
+likewise, in single precision (128 x 128)."""
 CHUNK = 16
 """Rows of one sequence that stay together where the label head multiplies states along them: the shape of that product
 is of its own sequence's making."""

@@ -67,10 +67,10 @@ class Fleet:
         np.save(folder / "fold.npy", self.fold, allow_pickle=False)
 
     @classmethod
-    def open(cls, folder: Path, names: Sequence[str], n_events: int) -> Fleet:
-        """Map what `save` wrote; `names` are those of events, then labels."""
-        fold = np.load(folder / "fold.npy", allow_pickle=False)
-        return cls(SparseTable.open(folder, names, n_events), Occurrences.open(folder, names[:n_events]), fold)
+    def open(cls, folder: Path) -> Fleet:
+        """Map what `save` wrote."""
+        table, fold = SparseTable.open(folder), np.load(folder / "fold.npy", allow_pickle=False)
+        return cls(table, Occurrences.open(folder, table.names[: table.n_events]), fold)
 
     def rows_with(self, label: int) -> Int64:
         """The sequences with a label (its number)."""

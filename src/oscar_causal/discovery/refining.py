@@ -144,9 +144,8 @@ def _results(fleet: Fleet, jobs: Sequence[_Job], workers: int) -> Iterator[Featu
         return
     with TemporaryDirectory(prefix="oscar-refining-") as name:
         fleet.save(Path(name))
-        opened = (Path(name), fleet.table.names, fleet.table.n_events)
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=_open, initargs=opened) as pool:
+        with ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=_open, initargs=(Path(name),)) as pool:
             try:
                 yield from pool.map(_refine_one, jobs)
             finally:
@@ -157,9 +156,9 @@ _Job = tuple[int, list[Features], int]
 """A label's number, its boundaries, and the positives that they were learnt from."""
 
 
-def _open(folder: Path, names: tuple[str, ...], n_events: int) -> None:
+def _open(folder: Path) -> None:
     """Map the shared tables (once per process)."""
-    _opened.append(Fleet.open(folder, names, n_events))
+    _opened.append(Fleet.open(folder))
 
 
 def _refine_one(job: _Job) -> Features:

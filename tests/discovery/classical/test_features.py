@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,9 +13,8 @@ from oscar_causal.discovery.classical.features import (
     FeatureConfig,
     feature_table,
     features_of,
-    open_events,
+    occurrences_of,
     presence_table,
-    save_events,
 )
 from oscar_causal.discovery.classical.learning import learn_boundaries
 from oscar_causal.discovery.classical.methods import BaselineConfig
@@ -53,12 +51,11 @@ def holds(atom: Any, events: list[str], times: np.ndarray) -> bool:
     raise AssertionError(atom)
 
 
-def test_every_column_holds_where_a_slow_reader_says(tmp_path: Path) -> None:
+def test_every_column_holds_where_a_slow_reader_says() -> None:
     data = random_dataset(150, 1)
     config = FeatureConfig(("presence", "counts", "order"), most_count=3, windows=(5.0, 20.0), least_rows=1)
     presence = presence_table(data)
-    save_events(data, tmp_path)
-    index = open_events(tmp_path, data.event_names)
+    index = occurrences_of(data)
     columns = list(range(len(data.event_names)))
     table, atoms = feature_table(presence, columns, [presence.n_events], index, config)
     assert len(atoms) == 6 + 6 * 2 + 30 * 3
@@ -74,11 +71,10 @@ def test_every_column_holds_where_a_slow_reader_says(tmp_path: Path) -> None:
         assert table.rows_of(column).tolist() == truth, format_rule(atom)
 
 
-def test_rare_features_and_weak_events_get_no_columns(tmp_path: Path) -> None:
+def test_rare_features_and_weak_events_get_no_columns() -> None:
     data = random_dataset(60, 2)
     presence = presence_table(data)
-    save_events(data, tmp_path)
-    index = open_events(tmp_path, data.event_names)
+    index = occurrences_of(data)
     config = FeatureConfig(("order",), screened=2, windows=(), least_rows=1)
     _, atoms = feature_table(presence, [3, 1, 0], [presence.n_events], index, config)
     assert [format_rule(atom) for atom in atoms] == ["D", "B", "A", "D then B", "B then D"]

@@ -137,7 +137,8 @@ def test_a_table_saved_and_opened_is_the_same(tmp_path: Path, table_of: MakeTabl
     dense = (np.random.default_rng(8).random((50, 6)) < 0.3).astype(np.int64)
     table = table_of(dense, n_events=4)
     table.save(tmp_path)
-    opened = SparseTable.open(tmp_path, table.names, 4)
+    opened = SparseTable.open(tmp_path)
+    assert (opened.names, opened.n_events) == (table.names, 4)
     assert as_tuples(opened.cells(5, [0], np.arange(1, 4))) == as_tuples(table.cells(5, [0], np.arange(1, 4)))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
-from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
@@ -102,16 +101,6 @@ def occurrences_of(dataset: Dataset) -> Occurrences:
     by_event = csr_array((places, events.ids, offsets), shape=shape).tocsc()  # repeats are kept
     rows = by_event.indices.astype(np.int32, copy=False)
     return Occurrences(by_event.indptr, rows, by_event.data, labelled.times, dataset.event_names)
-
-
-def save_events(dataset: Dataset, folder: Path) -> None:
-    """Write the occurrences as plain .npy files for `open_events`."""
-    occurrences_of(dataset).save(folder)
-
-
-def open_events(folder: Path, names: Sequence[str]) -> Occurrences:
-    """Map what `save_events` wrote; `names` are the events in the order of their ids."""
-    return Occurrences.open(folder, names)
 
 
 def features_of(events: Sequence[str], config: FeatureConfig) -> Iterable[Atom]:

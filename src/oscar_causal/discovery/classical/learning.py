@@ -77,7 +77,7 @@ def _learn(
         table.save(folder)
         if index is not None:
             index.save(folder)
-        job = (folder, table.names, table.n_events, config, end)
+        job = (folder, config, end)
         del table, index
         context = multiprocessing.get_context("spawn")
         with ProcessPoolExecutor(min(workers, len(order)), context, initializer=_open, initargs=job) as pool:
@@ -98,10 +98,10 @@ class _Job:
     end: float | None
 
 
-def _open(folder: Path, names: tuple[str, ...], n_events: int, config: BaselineConfig, end: float | None) -> None:
+def _open(folder: Path, config: BaselineConfig, end: float | None) -> None:
     """Map the shared table (once per process)."""
-    table = SparseTable.open(folder, names, n_events)
-    index = None if config.features.only_presence else Occurrences.open(folder, names[:n_events])
+    table = SparseTable.open(folder)
+    index = None if config.features.only_presence else Occurrences.open(folder, table.names[: table.n_events])
     _opened.append(_Job(table, index, config, end))
 
 

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse import csc_array, csr_array
 
+from oscar_causal.data.folders import read_json, write_json
 from oscar_causal.data.sequences import ragged_positions
 from oscar_causal.discovery.classical.ci_tests import (
     Associations,
@@ -105,16 +106,21 @@ class SparseTable:
         return np.asarray((self.xlogx[n] - self.xlogx[ones] - self.xlogx[n - ones]) / n, np.float64)
 
     def save(self, folder: Path) -> None:
-        """Write the arrays as plain .npy files, to be opened by other processes without a copy."""
+        """Write the arrays as plain .npy files, to be opened by other processes without a copy; names beside them."""
         folder.mkdir(parents=True, exist_ok=True)
-        for name in ("row_offsets", "columns", "column_offsets", "rows"):
+        for name in _ARRAYS:
             np.save(folder / f"{name}.npy", getattr(self, name), allow_pickle=False)
+        write_json(folder / _NAMES, {"names": self.names, "n_events": self.n_events})
 
     @classmethod
-    def open(cls, folder: Path, names: Sequence[str], n_events: int) -> SparseTable:
-        """Map the arrays that `save` wrote."""
+    def open(cls, folder: Path) -> SparseTable:
+        """Map the arrays that `save` wrote.
+
+        Names are read from there, too: what a process is started with must be small, or processes start one by one.
+        """
+        told = read_json(folder / _NAMES)
         load = [np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False) for name in _ARRAYS]
-        return cls((load[0], load[1]), (load[2], load[3]), names, n_events)
+        return cls((load[0], load[1]), (load[2], load[3]), told["names"], told["n_events"])
 
     def _strata_given(self, target: int, given: Sequence[int]) -> tuple[Bool, _Strata]:
         """Rows with the target, and the strata; the last ones are kept: a boundary is asked about again and again."""
@@ -240,6 +246,7 @@ def _renumber(code: Int32, codes: int) -> tuple[Int64, Int64]:
 
 
 _ARRAYS = ("row_offsets", "columns", "column_offsets", "rows")
+_NAMES = "names.json"
 _NONE = np.zeros(0, np.int64)
 
 

@@ -1,9 +1,10 @@
 """Events without which a way to a label was never seen.
 
 Of `(A >= 4) & C` nobody may ever have seen the four A without C. Then nothing in the data tells whether the label needs
-C: given `A >= 4` it adds nothing, and neither tests nor likelihoods will name it. But A comes without C often enough,
-and so it is no accident that where four of them brought the label C was there every single time. Such a companion joins
-the boundary, and its reading says what is guessed of any event that was never seen missing (`reading.WITHOUT`).
+C: given `A >= 4` it adds nothing, and neither tests nor likelihoods will name it. But elsewhere A comes without C often
+enough, and so it is no accident that where four of them brought the label C was there every single time. Such a
+companion joins the boundary, and its reading says what is guessed of any event that was never seen missing
+(`reading.WITHOUT`).
 
 An event that merely belongs to one of the feature's events, as its twin or its forerunner, is with it everywhere, and
 no companion. One that always follows the label itself would be taken for one.
@@ -37,7 +38,10 @@ def _always_with(candidates: Candidates, atom: Atom) -> list[Event]:
     rows = rows[candidates.came[rows]]
     types = np.flatnonzero(fleet.held_in(rows) == len(rows)) if len(rows) else np.zeros(0, np.int64)
     least = np.log(ALPHA / max(fleet.table.n_events, 1))
+    elsewhere = np.ones(fleet.table.n_rows, bool)
+    elsewhere[rows] = False
     alone = [fleet.table.rows_of(fleet.index.ids[name]) for name in event_names(atom)]
+    alone = [part[elsewhere[part]] for part in alone]
     found = []
     for number in types.tolist():
         holds = np.zeros(fleet.table.n_rows, bool)
@@ -49,4 +53,5 @@ def _always_with(candidates: Candidates, atom: Atom) -> list[Event]:
 
 
 def _share(holds: npt.NDArray[np.bool_], rows: npt.NDArray[np.int64]) -> float:
-    return float(np.count_nonzero(holds[rows]) / len(rows))
+    """Of the rows that hold it, and of one more that does: few rows say little, none nothing."""
+    return float((np.count_nonzero(holds[rows]) + 1) / (len(rows) + 1))

@@ -58,7 +58,8 @@ def test_counts_are_those_of_the_two_rules_evaluated(plain: Dataset, misses: int
     twin = found.get(("A", "T"), Twin("A", "T", *expected))
     assert (twin.for_part, twin.for_stand_in) == expected
     assert (("A", "T") in found) == (not told_apart(Twin("A", "T", *expected), 0.0))
-    assert set(found) <= {("A", "T")}  # no filler and no other event stands in
+    assert (("A", "A & T") in found) == (misses == 0 and ("A", "T") not in found)  # nobody saw A bring it without T
+    assert set(found) <= {("A", "T"), ("A", "A & T")}  # no filler and no other event stands in
 
 
 def test_events_of_the_rule_that_always_come_together(plain: Dataset) -> None:
@@ -82,6 +83,35 @@ def test_an_order_that_never_is_another_one_cannot_be_told() -> None:
         row = {"sequence_id": f"r{k}", "events": ["B", "A"], "times": [0.0, 1.0], "labels": []}
         records.append(row)
     assert not find_twins(ordered, "y", Mined(from_records(records)), nothing)
+
+
+def beside(companion: int, common: float, other: int) -> Mined:
+    """20 sequences with `A >= 2` and the label: P in so many, Q (frequent) in all; `other` with neither label nor P."""
+    rng, records = np.random.default_rng(3), []
+    for k in range(300):
+        fires, lacks = k < 20, 20 <= k < 20 + other
+        events = ["A", "A"] if fires or lacks else ["A"] * (rng.random() < 0.3)
+        events += ["P"] * (k < companion) + ["Q"] * (fires or rng.random() < common) + ["x"]
+        times = [float(i) for i in range(len(events))]
+        records.append({"sequence_id": f"s{k}", "events": events, "times": times, "labels": ["y"] * fires})
+    return Mined(from_records(records))
+
+
+@pytest.mark.parametrize(
+    ("companion", "common", "other", "expected"),
+    [
+        (20, 0.9, 0, [("A >= 2", "(A >= 2) & P", 0, 0)]),  # never without P: who knows; Q is there by chance
+        (20, 0.9, 2, [("A >= 2", "(A >= 2) & P", 0, 2)]),  # two without P and label speak for it
+        (19, 0.9, 0, []),  # once without P
+        (0, 0.5, 0, [("A >= 2", "(A >= 2) & Q", 0, 0)]),  # in all of twenty, in half of the others: no chance
+    ],
+)
+def test_what_was_never_missing_may_be_needed(
+    companion: int, common: float, other: int, expected: list[tuple[str, str, int, int]]
+) -> None:
+    found = find_twins(parse("A >= 2"), "y", beside(companion, common, other), nothing)
+    told = [(t.part, t.stand_in, t.for_part, t.for_stand_in) for t in found if t.stand_in != "A"]
+    assert told == expected
 
 
 def test_a_rule_with_a_twin_is_not_stated(garage: Any, plain: Dataset) -> None:

@@ -4,7 +4,8 @@ For every part of a rule a stand-in is looked for: another event that comes wher
 same events in any order; of a count, one occurrence. Sequences in which rule and changed rule differ tell them apart:
 those that agree with the rule speak for it, the others against. Where the two differ nowhere, nothing speaks; where
 they differ somewhere, the model's word counts as a few sequences, as it does elsewhere, because it may have learnt from
-more of them.
+more of them. And a part may need another event beside it: one that was there every single time the part brought the
+label, though it is rare elsewhere, may be needed, for all that the data say.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import numpy as np
 
 from oscar_causal.data.rules import Event, Rule, all_of, evaluate, event_names, format_rule
 from oscar_causal.data.rules.tree import AtLeast, Atom, Then, atom_names
+from oscar_causal.data.sequences import ragged_positions
 from oscar_causal.discovery.contexts import Bool
 from oscar_causal.graph.rules.mining import Mined, pivotal, with_masks
 
@@ -24,6 +26,10 @@ USUAL = 0.8
 """A stand-in is there in at least this share of the sequences where the part holds and decides."""
 LEVEL = 0.05
 """Sequences tell rule and changed rule apart when a sign test says so at this level."""
+LEAST_BROUGHT = 3
+"""Sequences in which a part brought the label, before what else was in all of them is looked at."""
+CHANCE = 0.01
+"""An event was in all of them by chance, if its frequency among all sequences makes that as probable as this."""
 ModelWord = Callable[[str, str], float]
 """(event, stand-in) -> by how many sequences the model speaks for the event, below 0 for the stand-in."""
 
@@ -78,7 +84,33 @@ def find_twins(rule: Rule, label: str, mined: Mined, model_word: ModelWord) -> l
             word = model_word(atom.name, other.name) if isinstance(atom, Event) and isinstance(other, Event) else 0.0
             if not told_apart(twin, word):
                 found.append(twin)
-    return found
+    return [*found, *_never_missing(rule, label, mined, {twin.stand_in for twin in found})]
+
+
+def _never_missing(rule: Rule, label: str, mined: Mined, known: set[str]) -> Iterator[Twin]:
+    """For each part the rarest event without which it never brought the label; what is `known` is not told again."""
+    has, told = mined.with_label(label), {*known, *map(format_rule, map(Event, event_names(rule)))}
+    for atom, (held, _) in pivotal(rule, mined.index).items():
+        brought = held & has
+        number, shares = int(brought.sum()), {}
+        for event in _held_by(brought, mined, number) if number >= LEAST_BROUGHT else ():
+            share = float(evaluate(event, mined.index).mean())
+            if format_rule(event) not in told and share**number <= CHANCE:
+                shares[event] = share
+        if shares:
+            rarest = min(shares, key=lambda event: shares[event])
+            told.add(format_rule(rarest))
+            lacking = held & ~has & ~evaluate(rarest, mined.index)
+            yield Twin(format_rule(atom), format_rule(all_of([atom, rarest])), 0, int(lacking.sum()))
+
+
+def _held_by(which: Bool, mined: Mined, least: float) -> list[Event]:
+    """The events that at least so many of these sequences hold."""
+    data, rows = mined.dataset, np.flatnonzero(which)
+    ids = data.events.ids[ragged_positions(data.events.offsets, rows)].astype(np.int64)
+    pairs = np.unique(np.repeat(rows, data.lengths[rows]) * len(data.event_names) + ids)
+    count = np.bincount(pairs % len(data.event_names), minlength=len(data.event_names))
+    return [Event(data.event_names[number]) for number in np.flatnonzero(count >= least).tolist()]
 
 
 def told_apart(twin: Twin, model_word: float) -> bool:
@@ -103,11 +135,4 @@ def _stand_ins(atom: Atom, held: Bool, mined: Mined, known: set[str]) -> Iterato
     elif isinstance(atom, AtLeast):
         yield atom.event
     elif held.any():
-        data = mined.dataset
-        rows, ids = data.events.rows(), data.events.ids
-        inside = held[rows]
-        pairs = np.unique(rows[inside].astype(np.int64) * len(data.event_names) + ids[inside])
-        count = np.bincount(pairs % len(data.event_names), minlength=len(data.event_names))
-        for number in np.flatnonzero(count >= USUAL * held.sum()).tolist():
-            if data.event_names[number] not in known:
-                yield Event(data.event_names[number])
+        yield from (event for event in _held_by(held, mined, USUAL * held.sum()) if event.name not in known)

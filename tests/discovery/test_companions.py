@@ -45,3 +45,15 @@ def test_twins_and_events_that_were_missing_once_are_none(twin: bool, exception:
 
 def test_a_feature_that_never_came_with_the_label_has_none() -> None:
     assert companions(workshop(twin=False, exception=False), [AtLeast(Event("x"), 3)]) == []
+
+
+@pytest.mark.parametrize(("alone", "found"), [(3, ["C"]), (0, [])])
+def test_what_counts_is_how_often_it_is_missing_elsewhere(alone: int, found: list[str]) -> None:
+    """Nearly all A come three at a time, with C and the label; three that came alone are enough, none is not."""
+    rows = [["A", "A", "A", "C"]] * 50 + [["A"]] * alone + [["x"]] * 200
+    data = from_records(
+        {"sequence_id": str(k), "events": row, "times": [*range(len(row))], "labels": ["fault"] * (len(row) == 4)}
+        for k, row in enumerate(rows)
+    )
+    candidates = Candidates(Fleet.of(data), 0)
+    assert [event.name for event in companions(candidates, [AtLeast(Event("A"), 3)])] == found

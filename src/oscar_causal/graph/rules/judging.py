@@ -10,6 +10,7 @@ from oscar_causal.data.rules import Rule, evaluate, event_names, format_rule, ne
 from oscar_causal.data.rules.tree import Atom, atom_names
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.discovery.contexts import Bool, Float64
+from oscar_causal.graph.rules.dates import one_after_the_other
 from oscar_causal.graph.rules.finding import Candidates, Finding
 from oscar_causal.graph.rules.laboratory import Laboratory, encode_for
 from oscar_causal.graph.rules.mining import EXAMPLES, Mined, agreement, pivotal
@@ -55,6 +56,7 @@ class Judge:
         pivots = {atom: (int(held.sum()), int(failed.sum())) for atom, (held, failed) in found.items()}
         twins = find_twins(rule, label, self.lab.mined, lambda *pair: self.lab.preference(label, rule, *pair))
         doubts = [*self._unsupported(candidates, pivots), *self._unexplained(rule, label)]
+        doubts += one_after_the_other(rule, label, self.lab.mined)
         reasons = [*doubts, *(twin.sentence() for twin in twins)]
         holds, has = evaluate(rule, self.held_out.index), self.held_out.with_label(label)
         return RuleProposal(

@@ -16,7 +16,7 @@ from itertools import combinations
 
 import numpy as np
 
-from oscar_causal.data.rules import Event, Rule, all_of, evaluate, event_names, format_rule
+from oscar_causal.data.rules import Event, Rule, all_of, evaluate, event_names, format_rule, parse
 from oscar_causal.data.rules.tree import AtLeast, Atom, Then, atom_names
 from oscar_causal.data.sequences import ragged_positions
 from oscar_causal.discovery.contexts import Bool
@@ -84,22 +84,23 @@ def find_twins(rule: Rule, label: str, mined: Mined, model_word: ModelWord) -> l
             word = model_word(atom.name, other.name) if isinstance(atom, Event) and isinstance(other, Event) else 0.0
             if not told_apart(twin, word):
                 found.append(twin)
-    return [*found, *_never_missing(rule, label, mined, {twin.stand_in for twin in found})]
+    known = {*event_names(rule), *(name for twin in found for name in event_names(parse(twin.stand_in)))}
+    return [*found, *_never_missing({atom: held for atom, (held, _) in decisive.items()}, has, mined, known)]
 
 
-def _never_missing(rule: Rule, label: str, mined: Mined, known: set[str]) -> Iterator[Twin]:
-    """For each part the rarest event without which it never brought the label; what is `known` is not told again."""
-    has, told = mined.with_label(label), {*known, *map(format_rule, map(Event, event_names(rule)))}
-    for atom, (held, _) in pivotal(rule, mined.index).items():
+def _never_missing(decides: dict[Atom, Bool], has: Bool, mined: Mined, known: set[str]) -> Iterator[Twin]:
+    """For each part the rarest event without which it never brought the label; `known` ones are not told again."""
+    told = set(known)
+    for atom, held in decides.items():
         brought = held & has
         number, shares = int(brought.sum()), {}
         for event in _held_by(brought, mined, number) if number >= LEAST_BROUGHT else ():
             share = float(evaluate(event, mined.index).mean())
-            if format_rule(event) not in told and share**number <= CHANCE:
+            if event.name not in told and share**number <= CHANCE:
                 shares[event] = share
         if shares:
             rarest = min(shares, key=lambda event: shares[event])
-            told.add(format_rule(rarest))
+            told.add(rarest.name)
             lacking = held & ~has & ~evaluate(rarest, mined.index)
             yield Twin(format_rule(atom), format_rule(all_of([atom, rarest])), 0, int(lacking.sum()))
 

@@ -55,15 +55,16 @@ class Judge:
         found = pivotal(rule, self.lab.mined.index)
         pivots = {atom: (int(held.sum()), int(failed.sum())) for atom, (held, failed) in found.items()}
         twins = find_twins(rule, label, self.lab.mined, lambda *pair: self.lab.preference(label, rule, *pair))
+        changed = one_after_the_other(rule, label, self.lab.mined)
         doubts = [*self._unsupported(candidates, pivots), *self._unexplained(rule, label)]
-        doubts += one_after_the_other(rule, label, self.lab.mined)
-        reasons = [*doubts, *(twin.sentence() for twin in twins)]
+        reasons = [*doubts, *changed, *(twin.sentence() for twin in twins)]
+        confidence = 0.0 if changed else self._confidence(finding, rule, label, pivots) / (1 + len(twins))
         holds, has = evaluate(rule, self.held_out.index), self.held_out.with_label(label)
         return RuleProposal(
             label=label,
             status=NONE if reasons else "proposed",
             rule=format_rule(rule),
-            confidence=self._confidence(finding, rule, label, pivots) / (1 + len(twins)),
+            confidence=confidence,
             positives=candidates.positives,
             method=finding.method,
             reasons=tuple(reasons),

@@ -18,7 +18,14 @@ from safetensors.torch import load_file, save_file
 
 import oscar_causal
 from oscar_causal.data.sequences import Dataset
-from oscar_causal.density.checkpoint import load_checkpoint, load_model, save_checkpoint, save_model, save_tensors
+from oscar_causal.density.checkpoint import (
+    CheckpointWriter,
+    load_checkpoint,
+    load_model,
+    save_checkpoint,
+    save_model,
+    save_tensors,
+)
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.errors import FolderError
@@ -235,3 +242,31 @@ def test_checkpoints_are_complete_or_not_there(tmp_path: Path) -> None:
     (tmp_path / "checkpoint-000000012" / "state.safetensors").write_bytes(b"x")
     with pytest.raises(FolderError, match="damaged"):
         load_checkpoint(tmp_path)
+
+
+def test_a_checkpoint_is_of_the_moment_it_was_taken(tmp_path: Path) -> None:
+    weights, state = torch.arange(3.0), {"run": {"history": [1]}}
+    with CheckpointWriter(tmp_path) as writer:
+        writer.save(3, {"a": weights}, state)
+        weights += 1  # training goes on
+        state["run"]["history"].append(2)
+        writer.save(5, {"a": weights}, state)
+        weights.zero_()
+    found = load_checkpoint(tmp_path)
+    assert found is not None
+    assert (found[0]["a"].tolist(), found[1]["run"]) == ([1, 2, 3], {"history": [1, 2]})
+
+
+def test_what_goes_wrong_while_writing_is_told(tmp_path: Path) -> None:
+    def train(saves: int, error: str = "") -> None:
+        with CheckpointWriter(tmp_path / "gone") as writer:
+            for step in range(saves):
+                writer.save(step, {"a": torch.zeros(1)}, {})
+            if error:
+                raise ValueError(error)
+
+    for saves in (1, 2):  # at the end of the block, or when the next one is due
+        with pytest.raises(OSError, match="gone"):
+            train(saves)
+    with pytest.raises(ValueError, match="mine"):  # an error of the training itself is the one that counts
+        train(1, "mine")

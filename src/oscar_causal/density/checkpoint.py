@@ -7,6 +7,8 @@ import re
 import shutil
 import stat
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from copy import deepcopy
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -191,6 +193,33 @@ def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], stat
     for old in _checkpoints(folder):
         if old != target:
             shutil.rmtree(old, ignore_errors=True)
+
+
+class CheckpointWriter:
+    """Writes checkpoints while training goes on, one at a time; at the end of the block the last one is written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self._pool = folder, ThreadPoolExecutor(1)
+        self._last: Future[None] | None = None
+
+    def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Take a copy of everything, to be written as `save_checkpoint` does; the one before must be written by now."""
+        self.check(wait=True)
+        taken = {name: tensor.detach().to("cpu", copy=True) for name, tensor in tensors.items()}
+        self._last = self._pool.submit(save_checkpoint, self.folder, step, taken, deepcopy(state))
+
+    def check(self, *, wait: bool = False) -> None:
+        """Raise what went wrong with the last one, as far as that is known yet."""
+        if self._last is not None and (wait or self._last.done()):
+            self._last.result()
+
+    def __enter__(self) -> CheckpointWriter:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self._pool.shutdown(wait=True)
+        if kind is None:
+            self.check()
 
 
 def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | None:

@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from torch import Tensor
 
 from oscar_causal.data.batches import Encoded, plan_batches
 from oscar_causal.data.sequences import Float64, Int64
-from oscar_causal.density.checkpoint import load_checkpoint, save_checkpoint
+from oscar_causal.density.checkpoint import CheckpointWriter, load_checkpoint
 from oscar_causal.density.held_out import BELIEVED, held_out_event_loss, held_out_label_losses
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.settings import TrainConfig
@@ -98,11 +99,23 @@ class Trainer:
         if self.packed:
             objective.run_network = torch.compile(self.network, dynamic=False)
         wrapped, optimizer = self.accelerator.prepare(objective, optimizer)
-        last_saved = time.monotonic()
-        every = self._look_every()
+        with self._checkpoints() as checkpoints:
+            self._train(wrapped, optimizer, checkpoints, on_step)
+        self._take_best()
+        return self.run.history
+
+    def _checkpoints(self) -> AbstractContextManager[CheckpointWriter | None]:
+        if self.folder is None or not self.accelerator.is_main_process:
+            return nullcontext()
+        return CheckpointWriter(self.folder)
+
+    def _train(
+        self, objective: Any, optimizer: Any, checkpoints: CheckpointWriter | None, on_step: OnStep | None
+    ) -> None:
+        last_saved, every = time.monotonic(), self._look_every()
         for step, batch, counts in self._steps():
             begun = time.monotonic()
-            figures = self._update(wrapped, optimizer, step, batch, counts)
+            figures = self._update(objective, optimizer, step, batch, counts)
             self.run.step = step + 1
             self.run.tokens += counts[2]
             self.run.seconds += time.monotonic() - begun
@@ -112,11 +125,11 @@ class Trainer:
                 on_step(self.run.step, self.config.steps, figures | self._speed())
             if self._gains_no_more():
                 break
-            if self.folder is not None and time.monotonic() - last_saved > self.config.checkpoint_seconds:
-                self._save(optimizer)
-                last_saved = time.monotonic()
-        self._take_best()
-        return self.run.history
+            if checkpoints is not None:
+                checkpoints.check()
+                if time.monotonic() - last_saved > self.config.checkpoint_seconds:
+                    checkpoints.save(self.run.step, *self._state(optimizer))
+                    last_saved = time.monotonic()
 
     @torch.no_grad()
     def _take_best(self) -> None:
@@ -309,9 +322,8 @@ class Trainer:
             self.network.embedding.channel_mean.copy_(torch.from_numpy(mean))
             self.network.embedding.channel_scale.copy_(torch.from_numpy(np.where(scale > 0, scale, 1.0)))
 
-    def _save(self, optimizer: Any) -> None:
-        if not self.accelerator.is_main_process or self.folder is None:
-            return
+    def _state(self, optimizer: Any) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything that decides the next step: tensors, and the rest."""
         tensors = {f"network.{name}": tensor for name, tensor in self.network.state_dict().items()}
         for kept in KEPT:
             tensors |= {f"{kept}.{name}": tensor for name, tensor in getattr(self.run, kept).items()}
@@ -320,7 +332,7 @@ class Trainer:
             for key, value in state.items():
                 tensors[f"optimizer.{key}.{names[parameter]}"] = torch.as_tensor(value)
         state = {key: None if value == math.inf else value for key, value in vars(self.run).items() if key not in KEPT}
-        save_checkpoint(self.folder, self.run.step, tensors, {"run": state, "config": self.config.to_json()})
+        return tensors, {"run": state, "config": self.config.to_json()}
 
     def _restore(self, optimizer: torch.optim.Optimizer) -> None:
         assert self.folder is not None  # noqa: S101

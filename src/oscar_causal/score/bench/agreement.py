@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -18,8 +19,8 @@ Accepted = frozenset[tuple[str, str, str, str]]
 """(sequence, label, event, verdict) of what was accepted."""
 
 
-def measure_agreement(settings: BenchSettings, show: ShowProgress) -> dict[str, Any]:
-    """Share of the union of accepted events that two runs have in common, for both estimators.
+def measure_agreement(settings: BenchSettings, show: ShowProgress) -> Iterator[dict[str, Any]]:
+    """Share of the union of accepted events that two runs have in common: after one estimator, then after both.
 
     `precision`: single against half precision, same seed, same contexts. `seeds`: half precision, two seeds.
     """
@@ -39,7 +40,7 @@ def measure_agreement(settings: BenchSettings, show: ShowProgress) -> dict[str, 
             "seeds": agreement(fast, other),
             "union": len(exact | fast),
         }
-    return found
+        yield found
 
 
 def accepted_by(model: OscarModel, data: Dataset, estimator: str, seed: int) -> Accepted:

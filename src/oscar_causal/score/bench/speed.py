@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import asdict, replace
 from functools import partial
@@ -77,9 +77,11 @@ def measure_speed(settings: BenchSettings, show: ShowProgress = no_progress) -> 
             found[row] = _shares(measured[row](work, settings.device), found["ceiling_tflops"])
         _write(found, settings)
     if settings.sweep:
-        found["sweep"] = sweep(replace(sizes, sequences=max(16, settings.test // 8)), settings.device)
+        for found["sweep"] in sweep(replace(sizes, sequences=max(16, settings.test // 8)), settings.device):
+            _write(found, settings)  # whatever comes after may be cut short
     if settings.model is not None:
-        found["agreement"] = measure_agreement(settings, show)
+        for found["agreement"] in measure_agreement(settings, show):
+            _write(found, settings)
     if settings.fleet == "demo":
         found["race"] = measure_race(settings, show)
     return {**found, "measured": rows, "files": _write(found, settings)}
@@ -92,8 +94,8 @@ def rows_of(workers: int) -> dict[str, Callable[[Workload, str], Figures]]:
     return {**ROWS, PROCESSES: partial(time_processes, workers=workers, config=INTERVENTION)}
 
 
-def sweep(sizes: Sizes, device: str) -> Figures:
-    """Sequences/s of our stage when one size at a time takes other values."""
+def sweep(sizes: Sizes, device: str) -> Iterator[Figures]:
+    """Sequences/s of our stage when one size at a time takes other values; all so far after each."""
     found: Figures = {}
     for name, values in SWEEPS.items():
         for value in values:
@@ -102,7 +104,7 @@ def sweep(sizes: Sizes, device: str) -> Figures:
                 changed = replace(changed, sd_length=0.3 * value, longest=2 * value)
             figures = time_ours(make_workload(changed, device), device)
             found.setdefault(name, {})[str(value)] = figures
-    return found
+            yield found
 
 
 def time_ours(work: Workload, device: str) -> Figures:

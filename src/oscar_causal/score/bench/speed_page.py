@@ -109,6 +109,7 @@ def _agreement(found: Found) -> list[str]:
     rows = [
         [name, f"{100 * part[name]['precision']:.2f} %", f"{100 * part[name]['seeds']:.2f} %", str(part[name]["union"])]
         for name in ("intervention", "prefix")
+        if name in part
     ]
     head = ("estimator", f"float32 and {part['half']}, same contexts", "two seeds", "accepted events")
     return ["", f"## Agreement on accepted events ({part['sequences']} sequences)", "", *table(head, rows)]

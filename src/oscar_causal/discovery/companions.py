@@ -33,22 +33,24 @@ def companions(candidates: Candidates, raising: Sequence[Atom]) -> list[Event]:
 
 
 def _always_with(candidates: Candidates, atom: Atom) -> list[Event]:
-    """Events that are wherever feature and label are, though the feature's own events do not bring them along."""
+    """Events that are wherever feature and label are, which is no chance, nor because the feature's own events bring
+    them along: over all event types by how frequent they are, then one by one by their share elsewhere.
+    """
     fleet, rows = candidates.fleet, candidates.rows_of(atom)
     rows = rows[candidates.came[rows]]
-    types = np.flatnonzero(fleet.held_in(rows) == len(rows)) if len(rows) else np.zeros(0, np.int64)
-    least = np.log(ALPHA / max(fleet.table.n_events, 1))
-    elsewhere = np.ones(fleet.table.n_rows, bool)
+    if not len(rows):
+        return []
+    table, elsewhere = fleet.table, np.ones(fleet.table.n_rows, bool)
     elsewhere[rows] = False
-    alone = [fleet.table.rows_of(fleet.index.ids[name]) for name in event_names(atom)]
-    alone = [part[elsewhere[part]] for part in alone]
+    alone = [part[elsewhere[part]] for part in (table.rows_of(fleet.index.ids[name]) for name in event_names(atom))]
+    frequency = table.totals[: table.n_events] / table.n_rows
+    always = np.flatnonzero(fleet.held_in(rows) == len(rows))
     found = []
-    for number in types.tolist():
-        holds = np.zeros(fleet.table.n_rows, bool)
-        holds[fleet.table.rows_of(number)] = True
-        usual = max(_share(holds, part) for part in alone)
-        if len(rows) * np.log(usual) <= least:
-            found.append(Event(fleet.table.names[number]))
+    for number in always[frequency[always] ** len(rows) <= ALPHA / table.n_events].tolist():
+        holds = np.zeros(table.n_rows, bool)
+        holds[table.rows_of(number)] = True
+        if max(_share(holds, part) for part in alone) ** len(rows) <= ALPHA:
+            found.append(Event(table.names[number]))
     return found
 
 

@@ -40,7 +40,7 @@ def copy(model_folder: Path, tmp_path: Path) -> Path:
     return tmp_path / "copy"
 
 
-def refused(folder: Path, *words: str) -> None:
+def assert_refused(folder: Path, *words: str) -> None:
     with pytest.raises(FolderError) as caught:
         load_models(folder)
     assert "\n" not in str(caught.value)
@@ -91,7 +91,7 @@ def test_every_file_matters(copy: Path, name: str, damage: str) -> None:
         path.mkdir()
     elif damage == "noise":
         path.write_bytes(np.random.default_rng(0).bytes(500))
-    refused(copy, name)
+    assert_refused(copy, name)
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -103,7 +103,7 @@ def test_a_truncated_file_is_told(model_folder: Path, tmp_path: Path, name: str,
         shutil.copytree(model_folder, copy)
     whole = (model_folder / name).read_bytes()
     (copy / name).write_bytes(whole[: int(share * (len(whole.rstrip()) - 1))])
-    refused(copy, name)
+    assert_refused(copy, name)
 
 
 @pytest.mark.parametrize("name", JSONS)
@@ -112,7 +112,7 @@ def test_a_truncated_file_is_told(model_folder: Path, tmp_path: Path, name: str,
 )
 def test_wrong_json_is_told(copy: Path, name: str, text: str) -> None:
     (copy / name).write_text(text)
-    refused(copy, name)
+    assert_refused(copy, name)
 
 
 def change(name: str, *keys: str, value: object) -> Callable[[Path], None]:
@@ -162,16 +162,16 @@ def change(name: str, *keys: str, value: object) -> Callable[[Path], None]:
 )
 def test_wrong_content_is_told(copy: Path, damage: Callable[[Path], None], words: list[str]) -> None:
     damage(copy)
-    refused(copy, *words)
+    assert_refused(copy, *words)
 
 
 def test_foreign_weights_are_told(copy: Path) -> None:
     tensors = {name: part.clone() for name, part in load_file(copy / "model.safetensors").items()}  # no longer mapped
     save_file({"transformer.wte.weight": torch.zeros(3, 3)}, copy / "model.safetensors")
-    refused(copy, "model.safetensors", "got nothing")
+    assert_refused(copy, "model.safetensors", "got nothing")
     tensors["label_head.bias"] = torch.zeros(7)
     save_file(tensors, copy / "model.safetensors")
-    refused(copy, "label_head.bias", "(2,)", "(7,)")
+    assert_refused(copy, "label_head.bias", "(2,)", "(7,)")
 
 
 @pytest.mark.parametrize("damage", [lambda ids: ids - 100, lambda ids: ids + 10**6, lambda ids: ids * torch.nan])
@@ -179,7 +179,7 @@ def test_shortlists_of_events_that_are_not_there_are_told(copy: Path, damage: Ca
     tensors = {name: part.clone() for name, part in load_file(copy / "model.safetensors").items()}
     tensors["shortlist.types"] = damage(tensors["shortlist.types"])
     save_file(tensors, copy / "model.safetensors")
-    refused(copy, "model.safetensors", "shortlist.types", "event ids")
+    assert_refused(copy, "model.safetensors", "shortlist.types", "event ids")
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, torch.nan, torch.inf])
@@ -187,11 +187,11 @@ def test_windows_that_are_no_lengths_of_time_are_told(copy: Path, value: float) 
     tensors = {name: part.clone() for name, part in load_file(copy / "model.safetensors").items()}
     tensors["shortlist.windows"][2] = value
     save_file(tensors, copy / "model.safetensors")
-    refused(copy, "model.safetensors", "shortlist.windows", "above 0")
+    assert_refused(copy, "model.safetensors", "shortlist.windows", "above 0")
 
 
 def test_a_dataset_is_no_model(fleet_folder: Path) -> None:
-    refused(fleet_folder, "expected a model folder (with config.json or folds.json), found a dataset")
+    assert_refused(fleet_folder, "expected a model folder (with config.json or folds.json), found a dataset")
 
 
 def test_other_channels_are_told(model_folder: Path, fleet: Dataset, draw: Callable[..., Dataset]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import betaln
 
 from oscar_causal.discovery.gains import Strata, best_window, parted, round_number
-from oscar_causal.discovery.reading import IMAGINED_ELSEWHERE
+from oscar_causal.discovery.reading import IMAGINED_IN_SEARCH
 
 
 @pytest.fixture
@@ -27,15 +27,15 @@ def by_hand(features: list[np.ndarray], came: np.ndarray, rows: np.ndarray) -> f
         strata.setdefault(tuple(row in part for part in held), []).append(row)
     total, new = 0.0, set(rows.tolist())
     for inside in strata.values():
-        share = IMAGINED_ELSEWHERE * np.mean(came[inside])
-        if 0 < share < IMAGINED_ELSEWHERE:
+        share = IMAGINED_IN_SEARCH * np.mean(came[inside])
+        if 0 < share < IMAGINED_IN_SEARCH:
             parts = [[row for row in inside if row in new], [row for row in inside if row not in new]]
             total += sum(_marginal(came[part], share) for part in parts) - _marginal(came[inside], share)
     return total
 
 
 def _marginal(came: np.ndarray, yes: float) -> float:
-    no = IMAGINED_ELSEWHERE - yes
+    no = IMAGINED_IN_SEARCH - yes
     return float(betaln(came.sum() + yes, (~came).sum() + no) - betaln(yes, no))
 
 

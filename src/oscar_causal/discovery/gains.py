@@ -2,7 +2,7 @@
 
 The boundary's patterns part the sequences into strata; the feature parts each stratum in two. What that is worth in
 nats is told by the marginal likelihood of the labels in the parts (beta-binomial, centred on the stratum's own
-frequency and as sure of it as `IMAGINED_ELSEWHERE` sequences), minus that of the stratum: a feature that tells nothing
+frequency and as sure of it as `IMAGINED_IN_SEARCH` sequences), minus that of the stratum: a feature that tells nothing
 costs a little. All windows of an order are judged in one pass over its sequences, by the time between the two events.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import betaln
 
-from oscar_causal.discovery.reading import IMAGINED_ELSEWHERE
+from oscar_causal.discovery.reading import IMAGINED_IN_SEARCH
 
 Int64 = npt.NDArray[np.int64]
 Float64 = npt.NDArray[np.float64]
@@ -105,8 +105,8 @@ def parted(
     >>> parted(np.array([100, 100]), np.array([10, 10]), np.array([10, 10]), np.array([10, 1])).round(1).tolist()
     [28.2, -1.1]
     """
-    yes = IMAGINED_ELSEWHERE * came / whole
-    no = IMAGINED_ELSEWHERE - yes
+    yes = IMAGINED_IN_SEARCH * came / whole
+    no = IMAGINED_IN_SEARCH - yes
     inside = betaln(positives + yes, number - positives + no)
     outside = betaln(came - positives + yes, whole - number - came + positives + no)
     found = inside + outside - betaln(came + yes, whole - came + no) - betaln(yes, no)

@@ -42,8 +42,8 @@ DOUBT = 0.2
 IMAGINED = 0.5
 """A pattern starts with so many imagined sequences, half of them with the label; without an event `WITHOUT` * P1. Few:
 most labels follow rules, so a pattern that was met a few times, always with the label, is soon believed."""
-IMAGINED_ELSEWHERE = 2.0
-"""The same where labels of other folds are predicted."""
+IMAGINED_IN_SEARCH = 2.0
+"""The same where a search for boundaries predicts labels of other folds."""
 WITHOUT = 0.3
 """How likely a label is guessed to stay without an event of its boundary, as a share, where nobody has seen it."""
 STAYS = 0.5
@@ -240,7 +240,7 @@ def cross_fold_likelihood(holds: npt.NDArray[np.bool_], counts: npt.NDArray[np.i
     number, came = (part.sum(0) - part for part in (numbers, positives))
     guess = additive_chances(holds, number, came)
     chance = np.clip(
-        (came + IMAGINED_ELSEWHERE * guess) / (number + IMAGINED_ELSEWHERE), LEAST_CHANCE, 1 - LEAST_CHANCE
+        (came + IMAGINED_IN_SEARCH * guess) / (number + IMAGINED_IN_SEARCH), LEAST_CHANCE, 1 - LEAST_CHANCE
     )
     return float((positives * np.log(chance) + (numbers - positives) * np.log(1 - chance)).sum())
 

@@ -55,7 +55,8 @@ class Judge:
         found = pivotal(rule, self.lab.mined.index)
         pivots = {atom: (int(held.sum()), int(failed.sum())) for atom, (held, failed) in found.items()}
         twins = find_twins(rule, label, self.lab.mined, lambda *pair: self.lab.preference(label, rule, *pair))
-        changed = one_after_the_other(rule, label, self.lab.mined)
+        came = self.lab.mined.with_label(label)
+        changed = one_after_the_other({atom: held & came for atom, (held, _) in found.items()}, self.lab.mined.dataset)
         doubts = [*self._unsupported(candidates, pivots), *self._unexplained(rule, label)]
         reasons = [*doubts, *changed, *(twin.sentence() for twin in twins)]
         confidence = 0.0 if changed else self._confidence(finding, rule, label, pivots) / (1 + len(twins))

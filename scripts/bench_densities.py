@@ -5,7 +5,8 @@
     python scripts/bench_densities.py speed --fleet paper --preset paper   # share of the bf16 matmul ceiling, CUDA
 
 `variants` trains on one fleet: shared and cross, joint and two-stage, and further settings given as --set NAME='{...}'.
-Figures are from held-out subjects; Bayes is the generator's own.
+Rows of an earlier call with the same fleet, sizes and commit stay beside the new ones. With --work the fleet and the
+models stay. Figures are from held-out subjects; Bayes is the generator's own.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ import json
 import platform
 import tempfile
 import time
+from contextlib import nullcontext
 from dataclasses import asdict, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -113,10 +116,12 @@ def bench_variants(args: argparse.Namespace) -> dict[str, Any]:
     """Label F1 of each variant beside the generator's Bayes-optimal F1."""
     variants = given(args) or VARIANTS
     rows: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
+    found: dict[str, Any] = {"rows": rows}
+    with tempfile.TemporaryDirectory() if args.work is None else nullcontext(args.work) as folder:
         sizes = {"sequences": args.sequences} if args.sequences else {}
         info = write_fleet(preset(args.fleet, **sizes), args.seed, f"{folder}/fleet", workers=args.workers)
         data = read_dataset(f"{folder}/fleet")
+        found |= {"bayes": info["bayes"], "fleet": args.fleet, "sequences": len(data)}
         for name, changes in variants.items():
             begun, log = time.time(), []
             network = {
@@ -142,10 +147,11 @@ def bench_variants(args: argparse.Namespace) -> dict[str, Any]:
             quality = train(data, f"{folder}/{len(rows)}", config, workers=args.workers, on_step=on_step)
             SIZES[args.preset].update(kept)
             told = json.loads((Path(folder) / str(len(rows)) / "training.json").read_text())
-            row = {"variant": name, **judged(quality, info), "held_out_loss": log}
+            row = {"variant": name, "settings": changes, **judged(quality, info), "held_out_loss": log}
             rows.append({**row, "seconds": time.time() - begun, "tokens": told["tokens"]})
             print(json.dumps(rows[-1]), flush=True)
-    return {"rows": rows, "bayes": info["bayes"], "fleet": args.fleet, "sequences": len(data)}
+            write(args, found)  # whatever comes after may be cut short
+    return found
 
 
 def judged(quality: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:
@@ -156,10 +162,16 @@ def judged(quality: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:
 
 # --- training speed ---
 
+WAIT = 20
+"""Steps between two moments at which training waits for the device (`Trainer`)."""
+
 
 def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
     """Tokens/s and TFLOP/s of training on real tokens, vocabulary head included, beside the bf16 matmul ceiling; and
     how good the labels are by then.
+
+    The device is asked for figures, and so waited for, once in `WAIT` steps; `tokens_per_s` is the median over such
+    stretches, `tokens_per_s_overall` has looks at held-out sequences and checkpoints in it.
     """
     ceiling = matmul_ceiling() if torch.cuda.is_available() else None
     with tempfile.TemporaryDirectory() as folder:
@@ -180,12 +192,17 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
             marks.append((step, time.time()))
 
         quality = train(data, f"{folder}/model", config, workers=args.workers, on_step=on_step)
+        told = json.loads((Path(folder) / "model" / "training.json").read_text())
         model = load_model(f"{folder}/model")
-    settled = [mark for mark in marks if mark[0] > 0.3 * config.steps][:-1]  # compiled by then; the last one looks
-    tokens = (settled[-1][0] - settled[0][0]) * config.batch_tokens / (settled[-1][1] - settled[0][1])
+    real = told["tokens"] / told["steps"]  # events of a step, without padding and start tokens
+    settled = [mark for mark in marks if mark[0] > 0.3 * config.steps and mark[0] % WAIT == 1]  # compiled by then
+    stretches = [(after[1] - before[1]) / WAIT for before, after in pairwise(settled)]
+    tokens = real / float(np.median(stretches))
+    overall = real * (settled[-1][0] - settled[0][0]) / (settled[-1][1] - settled[0][1])
     weights = flop_weights(model.network)
     tflops = 6 * weights * tokens / 1e12
     row = {"preset": args.preset, "tokens_per_s": tokens, "weights_in_products": weights, "tflops": tflops}
+    row |= {"tokens_per_s_overall": overall, "real_tokens_a_step": real, "tokens_a_step": config.batch_tokens}
     row |= {"ceiling_tflops": ceiling, "share": tflops / ceiling if ceiling else None}
     row |= {"steps": config.steps, **judged(quality, info), "fleet": args.fleet, "sequences": len(data)}
     print(row, flush=True)
@@ -193,9 +210,12 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def flop_weights(network: torch.nn.Module) -> int:
-    """Weights that every token is multiplied by (tables that are looked up count once, as the vocabulary head)."""
-    counted = sum(p.numel() for name, p in network.named_parameters() if p.dim() > 1 and "bag.events" not in name)
-    return int(counted)
+    """Weights that every token is multiplied by: the table of events counts once, as the vocabulary head; that of the
+    bag is looked up, and shortlists are read at a few tokens of a sequence alone.
+    """
+    left_out = ("bag.events", "shortlist.")
+    every = network.named_parameters()
+    return sum(part.numel() for name, part in every if part.dim() > 1 and not name.startswith(left_out))
 
 
 def matmul_ceiling() -> float:
@@ -214,6 +234,22 @@ def matmul_ceiling() -> float:
 PARTS = {"exact": bench_exact, "variants": bench_variants, "speed": bench_speed}
 
 
+def write(args: argparse.Namespace, found: dict[str, Any]) -> None:
+    """The file of a part; `variants` keeps the rows of earlier calls that differ in the variants alone."""
+    machine = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU"
+    told = {key: value for key, value in vars(args).items() if key not in ("out", "work", "set", "workers")}
+    result = {"arguments": told, "machine": machine, "torch": torch.__version__, **found}
+    name = f"densities-{args.part}" + (f"-{args.fleet}-{args.preset}" if args.part == "variants" else "")
+    path = args.out / f"{name}.json"
+    if args.part == "variants" and path.exists():
+        before = json.loads(path.read_text(encoding="utf-8"))
+        names = {row["variant"] for row in found["rows"]}
+        if before["arguments"] == told:
+            result["rows"] = [row for row in before["rows"] if row["variant"] not in names] + found["rows"]
+    args.out.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(result, indent=1, default=str) + "\n", encoding="utf-8")
+
+
 def main() -> None:
     """Run one part."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -227,13 +263,9 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
+    parser.add_argument("--work", type=Path, help="folder for the fleet and the models of `variants`")
     args = parser.parse_args()
-    machine = torch.cuda.get_device_name() if torch.cuda.is_available() else f"{platform.machine()} CPU"
-    told = {key: value for key, value in vars(args).items() if key != "out"}
-    result = {"arguments": told, "machine": machine, "torch": torch.__version__, **PARTS[args.part](args)}
-    args.out.mkdir(parents=True, exist_ok=True)
-    name = f"densities-{args.part}" + (f"-{args.fleet}-{args.preset}" if args.part == "variants" else "")
-    (args.out / f"{name}.json").write_text(json.dumps(result, indent=1, default=str) + "\n", encoding="utf-8")
+    write(args, PARTS[args.part](args))
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from oscar_causal.density.hopper import HopperBlock, suits
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import (
     Blocks,
@@ -30,11 +31,11 @@ from oscar_causal.density.label_pass import (
 from oscar_causal.density.memory import Pieces
 from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.transfer import send
-from oscar_causal.density.transformer import Network
+from oscar_causal.density.transformer import Blend, Block, Network, Tokens
 
 BUCKET = 8
 """Lengths of launches, in tokens, are multiples of this: 2.5 % of padding at 150 events."""
-LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 44 << 7}
+LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 22 << 7}
 """Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little. `end`: the
 132 units of an H100 or H200 then finish their tiles (256 x 128) of a product 768 wide all at the same time; `events`:
 likewise, in single precision (128 x 128)."""
@@ -97,7 +98,13 @@ class Body(nn.Module):
         for block in every:
             block.opened = torch.compile(block.opened, dynamic=True)  # the last product stays outside: it adds in place
             block.at = torch.compile(block.at, dynamic=True)
-        self.embedding = torch.compile(network.embedding, dynamic=True) if fused else network.embedding
+        if fused and suits(network.config, dtype, network.label_head.weight.device):
+            self.blocks = nn.ModuleList(HopperBlock(cast(Block, block)) for block in self.blocks)
+
+        def embedded(tokens: Tokens, blend: Blend | None = None) -> Tensor:
+            return cast(Tensor, network.embedding(tokens, blend).to(dtype))
+
+        self.embedding: Any = torch.compile(embedded, dynamic=True) if fused else network.embedding
         self.listed: Any = torch.compile(network.shortlist, dynamic=True) if fused else network.shortlist
         self.bag = network.bag  # as it is: a fused running sum adds up in the order in which its parts happen to finish
 

@@ -95,7 +95,7 @@ class _Backbone:
 def _backbone(network: Network, tokens: Tokens, body: Blocks, blend: Blend | None) -> _Backbone:
     start = body.embedding(tokens, blend).to(body.norm_y.weight.dtype)
     rotation = rotary_table(tokens.positions, network.config.width // network.config.heads)
-    state = start
+    state = start.clone() if network.config.label_form == "cross" else start  # blocks may write over what they get
     for block in body.blocks:
         state = block(state, rotation, tokens)
     return _Backbone(start, rotation, state)

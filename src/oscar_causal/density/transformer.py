@@ -342,6 +342,11 @@ def padded_rows(events: int) -> int:
     return -(-events // ROW_MULTIPLE) * ROW_MULTIPLE
 
 
+def turning_pairs(size: int) -> int:
+    """Pairs of features of a head of this size that turn with the position."""
+    return max(1, size // 8)
+
+
 def rotary_table(positions: Tensor, size: int) -> Tensor:
     """Cosine and sine of every position's rotation angles: (..., 1, 2, size); the sine has its partner's sign.
 
@@ -349,7 +354,7 @@ def rotary_table(positions: Tensor, size: int) -> Tensor:
     ask whether an event came, not how many events ago.
     """
     pairs = torch.arange(size // 2, device=positions.device)
-    turning = max(1, size // 8)
+    turning = turning_pairs(size)
     rates = torch.where(pairs < turning, 10_000.0 ** (-pairs.float() / turning), 0.0)
     angles = positions.float().unsqueeze(-1) * rates  # (..., size / 2)
     cos, sin = angles.cos(), angles.sin()

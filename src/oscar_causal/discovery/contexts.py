@@ -15,7 +15,7 @@ from torch import Tensor
 from oscar_causal.data.keyed import keyed_uniforms
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
 from oscar_causal.density.transfer import send
-from oscar_causal.discovery.device_contexts import draw_on
+from oscar_causal.discovery.device_contexts import RUN, draw_on, has_kernels
 
 Float64 = npt.NDArray[np.float64]
 Int64 = npt.NDArray[np.int64]
@@ -70,6 +70,10 @@ def without_types(law: Tensor, types: Int64) -> Tensor:
     if not possible.any():
         possible[UNKNOWN_ID] = 1.0
     allowed = send(possible, law.device)  # made here: asking the device would make it wait
+    if has_kernels(law):
+        from oscar_causal.discovery.law_kernels import conditioned
+
+        return conditioned(law, allowed, LEAST, RUN)
     left = torch.addcmul(LEAST * allowed, law, allowed)  # (L, V): large, so it is gone through as seldom as possible
     left /= left.sum(-1, keepdim=True, dtype=torch.float64).to(left.dtype)
     return left

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from oscar_causal.density.hopper import has_triton
 from oscar_causal.density.transfer import send
 
 if TYPE_CHECKING:
@@ -50,12 +51,21 @@ def running_sums(law: Tensor) -> Tensor:
 
     Runs of `RUN` types first, then what comes before each run: a device works on many runs at once.
     """
+    if has_kernels(law):
+        from oscar_causal.discovery import law_kernels
+
+        return law_kernels.running_sums(law, RUN)
     length, events = law.shape
     sums = law.new_empty((length, -(-events // RUN), RUN), dtype=torch.float64)
     sums.flatten(1)[:, :events], sums.flatten(1)[:, events:] = law, 0.0
     torch.cumsum(sums, -1, out=sums)
     sums[:, 1:] += sums[:, :-1, -1:].cumsum(1)
     return sums.flatten(1)
+
+
+def has_kernels(law: Tensor) -> bool:
+    """Are there kernels of our own for a law of this kind?"""
+    return law.is_cuda and law.stride(1) == 1 and has_triton()
 
 
 def draw_from(cumulated: Tensor, uniforms: Tensor, events: int) -> Tensor:

@@ -170,15 +170,16 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
     """Tokens/s and TFLOP/s of training on real tokens, vocabulary head included, beside the bf16 matmul ceiling; and
     how good the labels are by then.
 
-    The device is asked for figures, and so waited for, once in `WAIT` steps; `tokens_per_s` is the median over such
-    stretches, `tokens_per_s_overall` has looks at held-out sequences and checkpoints in it.
+    The device is asked for figures, and so waited for, once in `WAIT` steps. `tokens_per_s` is the median over such
+    stretches without a look at held-out sequences; `tokens_per_s_overall` has those looks in it.
     """
     ceiling = matmul_ceiling() if torch.cuda.is_available() else None
     with tempfile.TemporaryDirectory() as folder:
         sizes = preset(args.fleet, sequences=args.sequences or 20_000)
         info = write_fleet(sizes, args.seed, f"{folder}/fleet", workers=args.workers)
         data = read_dataset(f"{folder}/fleet")
-        marks: list[tuple[int, float]] = []
+        marks: dict[int, float] = {}
+        looks: list[int] = []
         config = preset_config(
             args.preset,
             steps=args.steps or 300,
@@ -188,17 +189,19 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
             **given(args).get("config", {}),
         )
 
-        def on_step(step: int, *_: Any) -> None:
-            marks.append((step, time.time()))
+        def on_step(step: int, _: int, figures: dict[str, float]) -> None:
+            marks[step] = time.time()
+            if "held_out_loss" in figures:
+                looks.append(step)
 
         quality = train(data, f"{folder}/model", config, workers=args.workers, on_step=on_step)
         told = json.loads((Path(folder) / "model" / "training.json").read_text())
         model = load_model(f"{folder}/model")
     real = told["tokens"] / told["steps"]  # events of a step, without padding and start tokens
-    settled = [mark for mark in marks if mark[0] > 0.3 * config.steps and mark[0] % WAIT == 1]  # compiled by then
-    stretches = [(after[1] - before[1]) / WAIT for before, after in pairwise(settled)]
-    tokens = real / float(np.median(stretches))
-    overall = real * (settled[-1][0] - settled[0][0]) / (settled[-1][1] - settled[0][1])
+    settled = [step for step in marks if step > 0.3 * config.steps and step % WAIT == 1]  # compiled by then
+    training = [pair for pair in pairwise(settled) if not any(pair[0] < look <= pair[1] for look in looks)]
+    tokens = real * WAIT / float(np.median([marks[after] - marks[before] for before, after in training]))
+    overall = real * (settled[-1] - settled[0]) / (marks[settled[-1]] - marks[settled[0]])
     weights = flop_weights(model.network)
     tflops = 6 * weights * tokens / 1e12
     row = {"preset": args.preset, "tokens_per_s": tokens, "weights_in_products": weights, "tflops": tflops}

@@ -1,4 +1,4 @@
-"""Where a GPU's time goes: kernels by their share of the contexts stage, or of a training step. One H200, a minute each.
+"""Where a GPU's time goes: the kernels of the contexts stage, or of a training step. A minute each on an H200.
 
 python scripts/profile_gpu.py contexts --sequences 1024    # the stage of `oscar bench speed`, row `ours`
 python scripts/profile_gpu.py training --preset paper      # steps of `oscar train` on a fleet of the paper's size

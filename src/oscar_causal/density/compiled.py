@@ -35,7 +35,7 @@ from oscar_causal.density.transformer import Blend, Block, Network, Tokens
 
 BUCKET = 8
 """Lengths of launches, in tokens, are multiples of this: 2.5 % of padding at 150 events."""
-LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 22 << 7}
+LAUNCH_TOKENS = {"end": 132 << 7, "along": 1 << 14, "events": 44 << 7}
 """Tokens of a launch: enough to fill a large GPU, few enough that the last launch of a batch wastes little. `end`: the
 132 units of an H100 or H200 then finish their tiles (256 x 128) of a product 768 wide all at the same time; `events`:
 likewise, in single precision (128 x 128)."""
@@ -98,7 +98,7 @@ class Body(nn.Module):
         for block in every:
             block.opened = torch.compile(block.opened, dynamic=True)  # the last product stays outside: it adds in place
             block.at = torch.compile(block.at, dynamic=True)
-        if fused and suits(network.config, dtype, network.label_head.weight.device):
+        if suits(network.config, dtype, network.label_head.weight.device):
             self.blocks = nn.ModuleList(HopperBlock(cast(Block, block)) for block in self.blocks)
 
         def embedded(tokens: Tokens, blend: Blend | None = None) -> Tensor:

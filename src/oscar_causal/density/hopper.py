@@ -26,11 +26,11 @@ class HopperBlock(nn.Module):
     def __init__(self, block: Block) -> None:
         super().__init__()
         self.block = block
-        attention, size = block.attention, block.attention.query.out_features // block.attention.heads
-        turning = [attention.query.weight, *attention.key_value.weight.chunk(2)[:1]]
-        value = attention.key_value.weight.chunk(2)[1]
+        attention = block.attention
+        width, size = attention.query.out_features, attention.query.out_features // attention.heads
+        key, value = attention.key_value.weight.chunk(2)
         order = turning_order(size).to(value.device)
-        ordered = [part.unflatten(0, (-1, size))[:, order].flatten(0, 1) for part in turning]
+        ordered = [part.view(-1, size, width)[:, order].flatten(0, 1) for part in (attention.query.weight, key)]
         self.query_key_value = nn.Parameter(torch.cat([*ordered, value]))  # (3 D, D)
         self.up = nn.Parameter(block.up.weight * block.norm_forward.weight)  # (2 hidden, D)
 
@@ -44,8 +44,8 @@ class HopperBlock(nn.Module):
         norm = block.norm_attention
         told = normed(flat, norm.weight, eps_of(norm)) @ self.query_key_value.T  # (T, 3 D)
         turn(told, table, 2 * heads, turning_pairs(table.shape[-1]))
-        parts = told.view(*state.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)  # (3, B, H, L, D / H)
-        mixed = F.scaled_dot_product_attention(*parts, is_causal=True).transpose(1, 2)
+        query, key, value = told.view(*state.shape[:2], 3, heads, -1).permute(2, 0, 3, 1, 4)  # (B, H, L, D / H) each
+        mixed = F.scaled_dot_product_attention(query, key, value, is_causal=True).transpose(1, 2)
         flat.addmm_(mixed.reshape(flat.shape), block.attention.out.weight.T)
         inner = gated_product(flat, inverse_norms(flat, eps_of(block.norm_forward)), self.up)  # (T, hidden)
         return flat.addmm_(inner, block.down.weight.T).view(state.shape)

@@ -20,8 +20,8 @@ ROWS, COLUMNS, DEPTH = 128, 128, 64
 """Of the tiles of a gated product: two sums of 128 x 128 fill the registers of a multiprocessor."""
 GROUP = 8
 """Tiles below each other that are made in a row: they share what they read of the weights."""
-TOKENS = 4
-"""Tokens that one program of the smaller kernels goes through."""
+NORMED, SCALED, TURNED = 2, 4, 1
+"""Tokens that one program of a smaller kernel goes through."""
 
 
 @triton.jit
@@ -61,10 +61,8 @@ def gated_product(x: Tensor, scale: Tensor, weight: Tensor) -> Tensor:
     units = min(units, tiles)
     shapes = ((x, [ROWS, DEPTH]), (weight, [COLUMNS, DEPTH]), (out, [ROWS, COLUMNS]))
     described = [TensorDescriptor.from_tensor(tensor, shape) for tensor, shape in shapes]
-    _gated_product[(units,)](
-        described[0], scale, *described[1:], rows, hidden, width, triton.cdiv(tiles, units), ROWS, COLUMNS, DEPTH, GROUP, units,
-        num_warps=8, num_stages=3,
-    )  # fmt: skip
+    sizes = (rows, hidden, width, triton.cdiv(tiles, units), ROWS, COLUMNS, DEPTH, GROUP, units)
+    _gated_product[(units,)](described[0], scale, *described[1:], *sizes, num_warps=8, num_stages=3)
     return out
 
 
@@ -103,7 +101,8 @@ def inverse_norms(x: Tensor, eps: float) -> Tensor:
 def _run_normed(x: Tensor, weight: Tensor, out: Tensor, eps: float, *, scales: bool) -> None:
     rows, width = x.shape
     size = triton.next_power_of_2(width)
-    _normed[(triton.cdiv(rows, TOKENS),)](x, weight, out, rows, width, eps, TOKENS, size, scales, num_warps=4)
+    tokens = SCALED if scales else NORMED
+    _normed[(triton.cdiv(rows, tokens),)](x, weight, out, rows, width, eps, tokens, size, scales, num_warps=4)
 
 
 @triton.jit
@@ -131,6 +130,6 @@ def turn(x: Tensor, table: Tensor, heads: int, pairs: int) -> None:
     features of a head stand in `turning_order`.
     """
     rows, (length, _, size) = len(x), table.shape
-    _turn[(triton.cdiv(rows, TOKENS),)](
-        x, table, rows, length, x.stride(0), heads, size, TOKENS, triton.next_power_of_2(heads), pairs, num_warps=4
+    _turn[(triton.cdiv(rows, TURNED),)](
+        x, table, rows, length, x.stride(0), heads, size, TURNED, triton.next_power_of_2(heads), pairs, num_warps=4
     )

@@ -26,7 +26,7 @@ from oscar_causal.discovery.subject import Variants, build_contexts, label_quest
 
 SHORTEST = 24
 """Events of the shortest sequence: some must stand behind the first c."""
-AHEAD = 2
+AHEAD = 4
 """Groups of sequences that the device may still be working on while the host prepares another."""
 RATE = 0.15
 """Share of the event types that a context replaces."""

@@ -21,9 +21,9 @@ from torch.profiler import ProfilerActivity, profile
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.data.synthetic import preset, write_fleet
 from oscar_causal.density.fitting import train
+from oscar_causal.density.precision import float32_products
 from oscar_causal.density.settings import preset_config
 from oscar_causal.score.bench.speed import fast_model
-from oscar_causal.score.bench.stopwatch import float32_products
 from oscar_causal.score.bench.workload import Sizes, intervention_stage, make_workload, one_per_launch
 
 

@@ -66,8 +66,9 @@ def test_the_core_needs_no_extras() -> None:
 
 
 def _optional_here(file: Path) -> set[str]:
-    """Files whose very purpose is an extra."""
-    return {"adapters.py": {"transformers"}, "distributed.py": {"ray"}}.get(file.name, set())
+    """Files whose very purpose is an extra, or a GPU: where torch has CUDA, Triton comes with it."""
+    kernels = {"kernels.py": {"triton"}, "law_kernels.py": {"triton"}}
+    return {"adapters.py": {"transformers"}, "distributed.py": {"ray"}, **kernels}.get(file.name, set())
 
 
 def test_data_is_written_without_torch() -> None:

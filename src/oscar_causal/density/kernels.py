@@ -62,7 +62,8 @@ def gated_product(x: Tensor, scale: Tensor, weight: Tensor) -> Tensor:
     shapes = ((x, [ROWS, DEPTH]), (weight, [COLUMNS, DEPTH]), (out, [ROWS, COLUMNS]))
     described = [TensorDescriptor.from_tensor(tensor, shape) for tensor, shape in shapes]
     sizes = (rows, hidden, width, triton.cdiv(tiles, units), ROWS, COLUMNS, DEPTH, GROUP, units)
-    _gated_product[(units,)](described[0], scale, *described[1:], *sizes, num_warps=8, num_stages=3)
+    with torch.cuda.device_of(x):  # not always the current one
+        _gated_product[(units,)](described[0], scale, *described[1:], *sizes, num_warps=8, num_stages=3)
     return out
 
 
@@ -102,7 +103,8 @@ def _run_normed(x: Tensor, weight: Tensor, out: Tensor, eps: float, *, scales: b
     rows, width = x.shape
     size = triton.next_power_of_2(width)
     tokens = SCALED if scales else NORMED
-    _normed[(triton.cdiv(rows, tokens),)](x, weight, out, rows, width, eps, tokens, size, scales, num_warps=4)
+    with torch.cuda.device_of(x):
+        _normed[(triton.cdiv(rows, tokens),)](x, weight, out, rows, width, eps, tokens, size, scales, num_warps=4)
 
 
 @triton.jit
@@ -130,6 +132,6 @@ def turn(x: Tensor, table: Tensor, heads: int, pairs: int) -> None:
     features of a head stand in `turning_order`.
     """
     rows, (length, _, size) = len(x), table.shape
-    _turn[(triton.cdiv(rows, TURNED),)](
-        x, table, rows, length, x.stride(0), heads, size, TURNED, triton.next_power_of_2(heads), pairs, num_warps=4
-    )
+    sizes = (rows, length, x.stride(0), heads, size, TURNED, triton.next_power_of_2(heads), pairs)
+    with torch.cuda.device_of(x):
+        _turn[(triton.cdiv(rows, TURNED),)](x, table, *sizes, num_warps=4)

@@ -15,6 +15,7 @@ from oscar_causal.data.metrics import Counts, average_precision, averages, count
 from oscar_causal.data.sequences import Int64
 from oscar_causal.density.labels import Calibration, fit_calibration
 from oscar_causal.density.model import TOKENS_PER_PASS, OscarModel, length_batches
+from oscar_causal.density.precision import quick_products
 
 MIN_POSITIVES = 5
 """A label with fewer positive held-out sequences cannot be judged."""
@@ -51,8 +52,9 @@ class Judged:
 def logits_at(model: OscarModel, encoded: Encoded, rows: Int64, positions: Int64) -> npt.NDArray[np.float32]:
     """Uncalibrated label logits of the chosen sequences after their first `positions[s, p]` events: (S, P, Y)."""
     result = np.empty((*positions.shape, len(model.vocabulary.labels)), np.float32)
-    for chosen in length_batches(encoded.events.lengths[rows], TOKENS_PER_PASS[model.device.type]):
-        result[chosen] = model.label_logits_at(encoded, rows[chosen], positions[chosen]).cpu().numpy()
+    with quick_products(model.device):
+        for chosen in length_batches(encoded.events.lengths[rows], TOKENS_PER_PASS[model.device.type]):
+            result[chosen] = model.label_logits_at(encoded, rows[chosen], positions[chosen]).cpu().numpy()
     return result
 
 

@@ -23,6 +23,7 @@ from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import CheckpointWriter, load_checkpoint
 from oscar_causal.density.held_out import BELIEVED, held_out_event_loss, held_out_label_losses
 from oscar_causal.density.objective import Objective, Step, make_step
+from oscar_causal.density.precision import quick_products
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.shortlist import PAIR_WEIGHTS, shorten, time_windows
 from oscar_causal.density.transfer import send
@@ -262,10 +263,11 @@ class Trainer:
         if not len(self.validation) or self._stage(self.run.step - 1) == "events":
             return {}
         run, state = self.run, self.network.state_dict()
-        at_end, weighted = held_out_label_losses(self.network, self.validation, self.config)
+        with quick_products(self.accelerator.device):
+            at_end, weighted = held_out_label_losses(self.network, self.validation, self.config)
+            event = self._agreed(held_out_event_loss(self.network, self.validation))
         totals = [self._agreed(total) for total in weighted]
         share = totals.index(min(totals))
-        event = self._agreed(held_out_event_loss(self.network, self.validation))
         loss = event + self.config.label_weight * totals[share]
         before = min(run.best_loss, self._apart())
         if loss < run.best_loss:

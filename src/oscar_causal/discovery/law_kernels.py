@@ -54,7 +54,8 @@ def masses(law: Tensor, allowed: Tensor, least: float, run: int) -> Tensor:
     """Mass of the allowed types of every run of types: (L, runs), in float64."""
     (length, events), runs = law.shape, -(-law.shape[1] // run)
     found = torch.empty(length, runs, dtype=torch.float64, device=law.device)
-    _masses[(length, triton.cdiv(runs, RUNS))](law, allowed, found, law.stride(0), events, runs, least, RUNS, run)
+    with torch.cuda.device_of(law):  # not always the current one
+        _masses[(length, triton.cdiv(runs, RUNS))](law, allowed, found, law.stride(0), events, runs, least, RUNS, run)
     return found
 
 
@@ -63,7 +64,8 @@ def conditioned(law: Tensor, allowed: Tensor, least: float, run: int) -> Tensor:
     length, events = law.shape
     totals, out = masses(law, allowed, least, run).sum(-1), law.new_empty(length, events)
     size = RUNS * run
-    _divided[(length, triton.cdiv(events, size))](law, allowed, totals, out, law.stride(0), events, least, size)
+    with torch.cuda.device_of(law):
+        _divided[(length, triton.cdiv(events, size))](law, allowed, totals, out, law.stride(0), events, least, size)
     return out
 
 
@@ -73,5 +75,6 @@ def running_sums(law: Tensor, run: int) -> Tensor:
     ends = masses(law, law.new_ones(events), 0.0, run).cumsum(1)
     before = torch.cat([ends.new_zeros(length, 1), ends[:, :-1]], dim=1)
     out = torch.empty(length, runs * run, dtype=torch.float64, device=law.device)
-    _summed[(length, triton.cdiv(runs, RUNS))](law, before, out, law.stride(0), events, runs, RUNS, run)
+    with torch.cuda.device_of(law):
+        _summed[(length, triton.cdiv(runs, RUNS))](law, before, out, law.stride(0), events, runs, RUNS, run)
     return out

@@ -28,6 +28,7 @@ from oscar_causal.data.folders import read_json
 from oscar_causal.data.rows import SequenceRows
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.density.folds import MEAN, load_models
+from oscar_causal.density.precision import settle_on
 from oscar_causal.discovery.boundary import Boundary
 from oscar_causal.discovery.jobs import Job as Job  # also known here
 from oscar_causal.discovery.jobs import partial_run, prepare_run
@@ -163,8 +164,7 @@ class ShardExplainer:
 
         if one_thread:
             torch.set_num_threads(1)
-        if job.device.startswith("cuda"):
-            torch.set_float32_matmul_precision("high")
+        settle_on(job.device)
         self.models, *self.also = (load_models(path, device=job.device) for path in (job.model, *job.also))
         for model in (model for models in (self.models, *self.also) for model in models.models):
             model.pieces.tokens = job.tokens_per_pass
@@ -277,8 +277,11 @@ def one_thread(device: str) -> Iterator[None]:
 
 @contextmanager
 def one_thread_children() -> Iterator[None]:
-    """Processes started inside this block use one thread each: several libraries with all cores each would thrash."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    """Processes started inside this block use one thread each: several libraries with all cores each would thrash.
+
+    On a GPU each compiles by itself, too: left alone it starts a process for every core to do so.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
     try:

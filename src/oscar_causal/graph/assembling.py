@@ -15,6 +15,7 @@ from oscar_causal.data.rules import parse
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.subjects import pack_subjects
 from oscar_causal.density.folds import ModelSet, load_models
+from oscar_causal.density.precision import settle_on
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.folder import read_boundaries
 from oscar_causal.discovery.classical.methods import ESTIMAND
@@ -90,6 +91,7 @@ def open_source(
         return Source(Path(results), run, data, None)
     if not Path(place).exists():
         raise FolderError(f"{place}: the model of {results} is not there: name it, or ask for no looks and no rules")
+    settle_on(device)
     models = load_models(place, device=device)
     return Source(Path(results), run, data, models.compiled(torch.bfloat16) if device.startswith("cuda") else models)
 

@@ -10,10 +10,10 @@ import torch
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.checkpoint import load_model
 from oscar_causal.density.model import OscarModel
+from oscar_causal.density.precision import float32_products
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.score.bench.place import Place, ShowProgress
 from oscar_causal.score.bench.settings import BenchSettings
-from oscar_causal.score.bench.stopwatch import float32_products
 
 Accepted = frozenset[tuple[str, str, str, str]]
 """(sequence, label, event, verdict) of what was accepted."""

@@ -22,6 +22,7 @@ import torch
 from oscar_causal.data.rows import SequenceRows
 from oscar_causal.data.sequences import Int64
 from oscar_causal.density.folds import ModelSet, load_models
+from oscar_causal.density.precision import settle_on
 from oscar_causal.discovery.jobs import Job
 from oscar_causal.discovery.local import ShardExplainer, one_thread, one_thread_children
 from oscar_causal.errors import OscarError
@@ -33,8 +34,7 @@ class Desk(ShardExplainer):
     """A model and the sequences to explain, opened once; `config` is that of the row at work."""
 
     def __init__(self, job: Job) -> None:
-        if job.device.startswith("cuda"):
-            torch.set_float32_matmul_precision("high")
+        settle_on(job.device)
         self.models, self.also = _models(job.model, job.device), []
         for model in self.models.models:
             model.pieces.tokens = job.tokens_per_pass

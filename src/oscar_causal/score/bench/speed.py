@@ -14,6 +14,7 @@ import torch
 from oscar_causal.data.batches import pad
 from oscar_causal.data.folders import write_json, write_text
 from oscar_causal.density.model import OscarModel, to_tokens
+from oscar_causal.density.precision import float32_products
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.prefix import PrefixConfig
@@ -27,7 +28,7 @@ from oscar_causal.score.bench.race import measure_race
 from oscar_causal.score.bench.running import choose_rows
 from oscar_causal.score.bench.settings import BenchSettings
 from oscar_causal.score.bench.speed_page import speed_page, speed_plot
-from oscar_causal.score.bench.stopwatch import Timed, ceiling_tflops, float32_products, measure
+from oscar_causal.score.bench.stopwatch import Timed, ceiling_tflops, measure
 from oscar_causal.score.bench.workload import (
     Sizes,
     Workload,

@@ -40,19 +40,6 @@ def measure(work: Callable[[], Any], device: str, *, beside: int = 0) -> Timed:
 
 
 @contextmanager
-def float32_products(precision: str) -> Iterator[None]:
-    """Products of single precision numbers: `highest` or `high` (tf32 on a GPU)."""
-    import torch
-
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision(precision)
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-@contextmanager
 def one_thread() -> Iterator[None]:
     """torch on one thread."""
     import torch

@@ -21,7 +21,7 @@ from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
 from oscar_causal.density.transformer import Network, NetworkConfig
 from oscar_causal.discovery.batched import Parcel, by_length, room_for
-from oscar_causal.discovery.contexts import Bool, Float64, Stream
+from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.subject import Variants, build_contexts, label_question, subject_of
 
 SHORTEST = 24
@@ -110,16 +110,21 @@ def random_table(sizes: Sizes, events: Sequence[str], labels: Sequence[str]) -> 
     """The same as a table of the dataset format."""
     rng = np.random.default_rng(sizes.seed)
     lengths = rng.normal(sizes.mean_length, sizes.sd_length, sizes.sequences).clip(SHORTEST, sizes.longest).astype(int)
-    records = (
-        {
-            "sequence_id": f"car {k}",
-            "events": [events[e] for e in rng.integers(0, len(events), length)],
-            "times": (60.0 * np.arange(length)).tolist(),
-            "labels": [labels[y] for y in rng.choice(len(labels), min(sizes.labels_per_sequence, len(labels)), False)],
-        }
-        for k, length in enumerate(lengths)
-    )
-    return pa.Table.from_pylist(list(records))
+    count = min(sizes.labels_per_sequence, len(labels))
+    drawn = [(rng.integers(0, len(events), length), rng.choice(len(labels), count, False)) for length in lengths]
+    columns = {
+        "events": _listed(pa.array(events), [ids for ids, _ in drawn]),
+        "times": _listed(pa.array(60.0 * np.arange(sizes.longest)), [np.arange(length) for length in lengths]),
+        "labels": _listed(pa.array(labels), [ids for _, ids in drawn]),
+    }
+    return pa.table({"sequence_id": [f"car {k}" for k in range(sizes.sequences)], **columns})
+
+
+def _listed(values: pa.Array, parts: Sequence[Int64]) -> pa.Array:
+    """Lists of values, given by their numbers."""
+    offsets = np.concatenate([[0], np.cumsum([len(part) for part in parts])])
+    flat = np.concatenate(parts) if parts else np.empty(0, np.int64)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values.take(pa.array(flat)))
 
 
 def one_per_launch(work: Workload) -> list[int]:

@@ -74,3 +74,7 @@ def test_a_missing_file_is_noticed(fleet: Path) -> None:
     (fleet / "sequences" / "part-00001.parquet").unlink()
     with pytest.raises(FolderError, match="expected 23 sequences"):
         SequenceRows(fleet)
+
+
+def test_lengths_are_those_of_the_whole(fleet: Path) -> None:
+    assert SequenceRows(fleet).lengths().tolist() == read_dataset(fleet).lengths.tolist()

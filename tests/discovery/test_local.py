@@ -89,6 +89,28 @@ def test_neither_shards_nor_processes_change_a_table(
         assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
 
 
+def test_shards_of_similar_length_change_no_table(
+    toy: Any, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
+    monkeypatch.setattr(Job, "by_length", True)  # as on a GPU
+    lengths = read_dataset(toy.fleet).lengths
+    taken: list[int] = []
+    explain = local.ShardExplainer.explain
+
+    def explained(self: local.ShardExplainer, indices: local.Indices) -> Any:
+        taken.extend(lengths[indices].tolist())
+        return explain(self, indices)
+
+    monkeypatch.setattr(local.ShardExplainer, "explain", explained)
+    with pytest.raises(KeyboardInterrupt):
+        discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, on_progress=stop)
+    run = discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, resume=True)
+    assert taken == sorted(lengths.tolist(), reverse=True) != lengths.tolist()
+    assert table_hashes(tmp_path / "r") == table_hashes(whole)
+    assert run["fingerprint"] != read_run(whole)["fingerprint"]  # another cut: not to be gone on with
+
+
 def test_the_number_of_threads_has_no_say(toy: Any, whole: Path, tmp_path: Path) -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from oscar_causal.data.schema import conform
 from oscar_causal.data.sequences import Dataset, from_table, ragged_offsets
-from oscar_causal.data.stream import open_parquet, read_group, read_info, sequence_files
+from oscar_causal.data.stream import open_parquet, read_group, read_info, sequence_files, stream_columns
 from oscar_causal.errors import DataError, FolderError
 
 
@@ -42,6 +43,11 @@ class SequenceRows:
 
     def __len__(self) -> int:
         return int(self._offsets[-1])
+
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Events of every sequence; one pass over that column, row group by row group."""
+        parts = (pc.list_value_length(table["events"]) for table in stream_columns(self.path, ("events",)))
+        return np.concatenate([np.zeros(0, np.int64), *(part.to_numpy().astype(np.int64) for part in parts)])
 
     def take(self, indices: Sequence[int] | npt.NDArray[Any]) -> Dataset:
         """The chosen sequences, in the given order."""

@@ -46,6 +46,11 @@ class Job:
         """Of the label density; the replacement law is never made in bfloat16."""
         return ("bf16" if self.bf16 else "tf32") if self.device.startswith("cuda") else "float32"
 
+    @property
+    def by_length(self) -> bool:
+        """Do sequences of similar length share a shard?"""
+        return self.device.startswith("cuda")
+
 
 def prepare_run(
     job: Job,
@@ -121,4 +126,5 @@ def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:
     decides = {key: what[key] for key in ("config", "seed", "precision", "tokens_per_pass", "selection", "versions")}
     decides |= {"dataset": what["dataset"]["digest"], "model": what["model"]["digest"]}
     decides |= {"also": [part["digest"] for part in what["also"]]}
+    decides |= {"shards": "by length"} if job.by_length else {}
     return {**what, "fingerprint": fingerprint(decides)}

@@ -35,6 +35,7 @@ from oscar_causal.discovery.jobs import partial_run, prepare_run
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.ranks import join_ranks
 from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, shard_files
+from oscar_causal.discovery.sharding import alike
 from oscar_causal.discovery.survey import Survey, explained_sequences
 from oscar_causal.errors import OscarError, UsageError
 
@@ -92,8 +93,7 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
     try:
         if on_begin is not None:
             on_begin(run)
-        size = shard_size(len(chosen))
-        shards = [chosen[begin : begin + size] for begin in range(0, len(chosen), size)]
+        shards = cut(job, data, chosen)
         mine = range(ranks.rank, len(shards), ranks.world)
         waiting = [(k, shards[k]) for k in mine if not writer.done(k)]
         total = sum(len(shards[k]) for k in mine)
@@ -113,6 +113,13 @@ def discover_folder(  # noqa: PLR0913 - it mirrors the verb
         writer.discard()
         raise
     return run
+
+
+def cut(job: Job, data: SequenceRows, chosen: Indices) -> list[Indices]:
+    """The chosen rows in shards: as they come, or on a GPU those of similar length together."""
+    size = shard_size(len(chosen))
+    rows = alike(chosen, data.lengths()[chosen], size) if job.by_length else chosen
+    return [rows[begin : begin + size] for begin in range(0, len(rows), size)]
 
 
 def shard_size(sequences: int) -> int:

@@ -73,6 +73,7 @@ def test_company_order_and_number_change_no_bit(
     some = [17, 3, 1, 28]
     assert list(discover(fast, fleet, CONFIGS[estimator], indices=some)) == [every[k] for k in some]
     monkeypatch.setattr(batched, "IN_FLIGHT", 3)
+    monkeypatch.setattr(batched, "MOST_IN_FLIGHT", 3)
     assert list(discover(fast, fleet, CONFIGS[estimator])) == every
 
 

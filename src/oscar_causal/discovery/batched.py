@@ -25,8 +25,10 @@ from oscar_causal.density.model import OscarModel
 from oscar_causal.discovery.crew import Ask, Ticket, work_together
 from oscar_causal.discovery.subject import Variants, build_contexts, label_question
 
-IN_FLIGHT = 64
-"""Most sequences under study at the same time."""
+IN_FLIGHT, MOST_IN_FLIGHT = 64, 256
+"""Sequences under study at the same time: so many where they are long; of short ones more,"""
+IN_FLIGHT_EVENTS = 64 * 150
+"""as many as hold this many events, or they do not fill a launch."""
 LAWS_BYTES = 4 << 30
 """Room for their replacement laws (L, V): a single and a double precision number an entry, and one more on the way."""
 
@@ -212,10 +214,11 @@ def are_fast(models: Models) -> bool:
 def room_for(longest: int, events: int) -> int:
     """How many sequences of at most `longest` events are studied at once; it decides memory and speed, no result.
 
-    >>> room_for(100, 1000), room_for(512, 100_000)
-    (64, 5)
+    >>> room_for(200, 1000), room_for(60, 1000), room_for(512, 100_000)
+    (64, 160, 5)
     """
-    return max(1, min(IN_FLIGHT, LAWS_BYTES // (16 * longest * events)))
+    wanted = min(MOST_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_EVENTS // longest))
+    return max(1, min(wanted, LAWS_BYTES // (16 * longest * events)))
 
 
 def by_length(lengths: Sequence[int]) -> list[int]:

@@ -20,7 +20,7 @@ from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
 from oscar_causal.density.transformer import Network, NetworkConfig
-from oscar_causal.discovery.batched import Parcel, by_length, room_for
+from oscar_causal.discovery.batched import IN_FLIGHT, Parcel, by_length, room_for
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.subject import Variants, build_contexts, label_question, subject_of
 
@@ -164,10 +164,10 @@ def from_both_ends(groups: Sequence[Sequence[int]]) -> list[Sequence[int]]:
 
 
 def _groups(work: Workload, order: Sequence[int]) -> Iterator[Sequence[int]]:
-    """Sequences of one launch shape, in order of length, at most as many at a time as `discover` studies."""
+    """Sequences of one launch shape, in order of length, as many at a time as `discover` studies long ones."""
     for _, same in groupby(order, lambda k: padded_length(int(work.data.lengths[k]) + 1)):
         mine = list(same)
-        count = room_for(int(work.data.lengths[mine[0]]), work.sizes.events)
+        count = min(IN_FLIGHT, room_for(int(work.data.lengths[mine[0]]), work.sizes.events))
         yield from (mine[begin : begin + count] for begin in range(0, len(mine), count))
 
 

@@ -33,6 +33,8 @@ from oscar_causal.density.exact import ExactDensity
 from oscar_causal.density.fitting import train
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.settings import SIZES, preset_config
+from oscar_causal.density.training import TOLD_EVERY
+from oscar_causal.score.bench.stopwatch import ceiling_tflops
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "shared, joint": {},
@@ -162,18 +164,15 @@ def judged(quality: dict[str, Any], info: dict[str, Any]) -> dict[str, Any]:
 
 # --- training speed ---
 
-WAIT = 20
-"""Steps between two moments at which training waits for the device (`Trainer`)."""
-
 
 def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
     """Tokens/s and TFLOP/s of training on real tokens, vocabulary head included, beside the bf16 matmul ceiling; and
     how good the labels are by then.
 
-    The device is asked for figures, and so waited for, once in `WAIT` steps. `tokens_per_s` is the median over such
-    stretches without a look at held-out sequences; `tokens_per_s_overall` has those looks in it.
+    The device is asked for figures, and so waited for, once in `TOLD_EVERY` steps. `tokens_per_s` is the median over
+    such stretches without a look at held-out sequences; `tokens_per_s_overall` has those looks in it.
     """
-    ceiling = matmul_ceiling() if torch.cuda.is_available() else None
+    ceiling = ceiling_tflops("cuda") if torch.cuda.is_available() else None
     with tempfile.TemporaryDirectory() as folder:
         sizes = preset(args.fleet, sequences=args.sequences or 20_000)
         info = write_fleet(sizes, args.seed, f"{folder}/fleet", workers=args.workers)
@@ -198,9 +197,11 @@ def bench_speed(args: argparse.Namespace) -> dict[str, Any]:
         told = json.loads((Path(folder) / "model" / "training.json").read_text())
         model = load_model(f"{folder}/model")
     real = told["tokens"] / told["steps"]  # events of a step, without padding and start tokens
-    settled = [step for step in marks if step > 0.3 * config.steps and step % WAIT == 1]  # compiled by then
+    settled = [step for step in marks if step > 0.3 * config.steps and step % TOLD_EVERY == 1]  # compiled by then
     training = [pair for pair in pairwise(settled) if not any(pair[0] < look <= pair[1] for look in looks)]
-    tokens = real * WAIT / float(np.median([marks[after] - marks[before] for before, after in training]))
+    if not training:
+        raise SystemExit(f"expected {TOLD_EVERY} steps without a look at held-out sequences: more --sequences, --steps")
+    tokens = real * TOLD_EVERY / float(np.median([marks[after] - marks[before] for before, after in training]))
     overall = real * (settled[-1] - settled[0]) / (marks[settled[-1]] - marks[settled[0]])
     weights = flop_weights(model.network)
     tflops = 6 * weights * tokens / 1e12
@@ -219,19 +220,6 @@ def flop_weights(network: torch.nn.Module) -> int:
     left_out = ("bag.events", "shortlist.")
     every = network.named_parameters()
     return sum(part.numel() for name, part in every if part.dim() > 1 and not name.startswith(left_out))
-
-
-def matmul_ceiling() -> float:
-    """TFLOP/s of a large bf16 matrix product."""
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    for _ in range(5):
-        a @ b
-    torch.cuda.synchronize()
-    begun = time.time()
-    for _ in range(50):
-        a @ b
-    torch.cuda.synchronize()
-    return 50 * 2 * 8192**3 / (time.time() - begun) / 1e12
 
 
 PARTS = {"exact": bench_exact, "variants": bench_variants, "speed": bench_speed}

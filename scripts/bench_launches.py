@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections import Counter
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def main() -> None:
     work = make_workload(sizes, "cpu")
     rows = np.arange(sizes.sequences)
     orders = {"as they come": rows, "by length": alike(rows, work.data.lengths, SHARD_SEQUENCES)}
-    found: dict[str, Any] = {"commit": args.commit, "every": args.every}
+    found: dict[str, Any] = {"commit": args.commit, "every": args.every, "sizes": asdict(sizes)}
     for name, order in orders.items():
         found[name] = counts(work, order, args.every)
         print(name, {kind: round(part["ratio"], 2) for kind, part in found[name].items()}, flush=True)

@@ -1,7 +1,9 @@
 """Where a GPU's time goes: the kernels of the contexts stage, or of a training step. A minute each on an H200.
 
-python scripts/profile_gpu.py contexts --sequences 1024    # the stage of `oscar bench speed`, row `ours`
-python scripts/profile_gpu.py training --preset paper      # steps of `oscar train` on a fleet of the paper's size
+    python scripts/profile_gpu.py contexts --sequences 1024    # the stage of `oscar bench speed`, row `ours`
+    python scripts/profile_gpu.py training --sequences 20000   # ten steps of `oscar train` on a `paper` fleet
+
+Beside the kernels: how long it took without a profiler, and the machine's ceiling.
 """
 
 from __future__ import annotations
@@ -24,7 +26,11 @@ from oscar_causal.density.fitting import train
 from oscar_causal.density.precision import float32_products
 from oscar_causal.density.settings import preset_config
 from oscar_causal.score.bench.speed import fast_model
+from oscar_causal.score.bench.stopwatch import ceiling_tflops
 from oscar_causal.score.bench.workload import Sizes, intervention_stage, make_workload, one_per_launch
+
+STEPS = (30, 40, 50)
+"""Of a training: timed from the first to the second, profiled from there to the third."""
 
 
 def kernels(recorded: profile) -> Counter[str]:
@@ -71,27 +77,29 @@ def contexts(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def training(args: argparse.Namespace) -> dict[str, Any]:
-    """Ten steps timed, then the kernels of ten more; figures are of one step."""
+    """Some steps timed, then the kernels of some more; figures are of one step. A look among them is in them."""
     with tempfile.TemporaryDirectory() as folder:
         write_fleet(preset("paper", sequences=args.sequences), 0, f"{folder}/fleet", workers=args.workers)
         config = preset_config(args.preset, steps=60, evaluations=1, validation=0.03)
+        begin, middle, end = STEPS
         marks: dict[int, float] = {}
         recorder = profile(activities=[ProfilerActivity.CUDA])
 
         def on_step(step: int, *_: Any) -> None:
-            if step in (30, 40, 50):
+            if step in STEPS:
                 torch.cuda.synchronize()
                 marks[step] = time.perf_counter()
-            if step == 40:  # noqa: PLR2004 - see above
+            if step == middle:
                 recorder.__enter__()
-            if step == 50:  # noqa: PLR2004
+            if step == end:
                 recorder.__exit__(None, None, None)
 
         train(read_dataset(f"{folder}/fleet"), f"{folder}/model", config, workers=args.workers, on_step=on_step)
     found = kernels(recorder)
-    each = Counter({name: spent / 10 for name, spent in found.items()})
-    print(f"{config.batch_tokens * 10 / (marks[40] - marks[30]):.0f} tokens/s; a step:")
-    return told(each, 100 * (marks[40] - marks[30]), args.shown)
+    each = Counter({name: spent / (end - middle) for name, spent in found.items()})
+    seconds = (marks[middle] - marks[begin]) / (middle - begin)
+    print(f"{config.batch_tokens / seconds:.0f} tokens/s, padding included; a step:")
+    return told(each, 1000 * seconds, args.shown)
 
 
 PARTS = {"contexts": contexts, "training": training}
@@ -105,11 +113,15 @@ def main() -> None:
     parser.add_argument("--sequences", type=int, default=1024)
     parser.add_argument("--workers", type=int, default=12)
     parser.add_argument("--shown", type=int, default=40)
+    parser.add_argument("--commit", default="unknown")
     parser.add_argument("--out", type=Path)
     args = parser.parse_args()
+    told_of = {key: value for key, value in vars(args).items() if key != "out"}
+    place = {"machine": torch.cuda.get_device_name(), "torch": torch.__version__}
+    place |= {"ceiling_tflops": ceiling_tflops("cuda"), "arguments": told_of}
     found = PARTS[args.part](args)
     if args.out is not None:
-        args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        args.out.write_text(json.dumps({**place, **found}, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

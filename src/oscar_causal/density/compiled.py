@@ -102,7 +102,7 @@ class Body(nn.Module):
             self.blocks = nn.ModuleList(HopperBlock(cast(Block, block)) for block in self.blocks)
 
         def embedded(tokens: Tokens, blend: Blend | None = None) -> Tensor:
-            return cast(Tensor, network.embedding(tokens, blend).to(dtype))
+            return cast(Tensor, network.embedding(tokens, blend).to(dtype))  # rounded here: one pass less
 
         self.embedding: Any = torch.compile(embedded, dynamic=True) if fused else network.embedding
         self.listed: Any = torch.compile(network.shortlist, dynamic=True) if fused else network.shortlist

@@ -34,6 +34,8 @@ MOST_EMPHASIS = 1000.0
 """Most that one positive label counts against a negative one."""
 FEWEST_STEPS = 10
 """Steps between two looks, at least."""
+TOLD_EVERY = 20
+"""Steps after which losses are asked of a GPU, which has to be waited for then."""
 SHORTLIST_RATE = 5e-3
 """Peak learning rate of the labels' own small networks, whatever the size of the large one."""
 KEPT = ("best", "events", "listed")
@@ -227,7 +229,7 @@ class Trainer:
                 shorten(
                     self.network.shortlist.pairs.view(-1, PAIR_WEIGHTS), self.config.sparsity * pace * SHORTLIST_RATE
                 )
-        if step % 20 and self.accelerator.device.type != "cpu":
+        if step % TOLD_EVERY and self.accelerator.device.type != "cpu":
             return {}
         sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
         return {"event_loss": float(sums[0]), "label_loss": float(sums[1])}

@@ -26,9 +26,9 @@ from oscar_causal.discovery.crew import Ask, Ticket, work_together
 from oscar_causal.discovery.subject import Variants, build_contexts, label_question
 
 IN_FLIGHT, MOST_IN_FLIGHT = 64, 256
-"""Sequences under study at the same time: so many where they are long; of short ones more,"""
-IN_FLIGHT_EVENTS = 64 * 150
-"""as many as hold this many events, or they do not fill a launch."""
+"""Long sequences under study at the same time, and the most of any length."""
+IN_FLIGHT_EVENTS = IN_FLIGHT * 150
+"""Events that those under study hold, at least: fewer short sequences would not fill a launch."""
 LAWS_BYTES = 4 << 30
 """Room for their replacement laws (L, V): a single and a double precision number an entry, and one more on the way."""
 

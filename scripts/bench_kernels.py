@@ -23,6 +23,7 @@ from torch import Tensor
 
 from oscar_causal.density import kernels
 from oscar_causal.density.hopper import turning_order
+from oscar_causal.density.precision import float32_products
 from oscar_causal.density.transformer import rotary_table, rotate, turning_pairs
 from oscar_causal.discovery import law_kernels
 from oscar_causal.discovery.contexts import LEAST
@@ -61,6 +62,16 @@ def block_pairs(args: argparse.Namespace) -> Iterator[Pair]:
         lambda: gate(normed(x, ones) @ weight.T),
         lambda: kernels.gated_product(x, kernels.inverse_norms(x, EPS), weight),
     )
+    ids = torch.randint(0, args.events, (rows, LENGTH), device=device)
+    bag, out = torch.randn(args.events, width // 6, device=device), torch.randn(width, width // 6, device=device)
+
+    def bagged() -> Tensor:
+        return x + (F.embedding(ids, bag).cumsum(1).flatten(0, 1) @ out.T).to(half)
+
+    def ours_bagged() -> Tensor:
+        return kernels.added_product(x, kernels.running_sums(ids, bag).flatten(0, 1), out)
+
+    yield Pair("bag", bagged, ours_bagged)
     table, order = rotary_table(torch.arange(LENGTH, device=device), HEAD), turning_order(HEAD).to(device)
     told = torch.randn(rows, LENGTH, heads, HEAD, device=device).to(half)
     turned, mine = compiled(lambda part: rotate(part, table), device), told[..., order].contiguous()
@@ -149,7 +160,7 @@ def main() -> None:
     torch.manual_seed(0)
     machine = torch.cuda.get_device_name() if args.device.startswith("cuda") else platform.machine()
     told = {key: value for key, value in vars(args).items() if key != "out"}
-    with torch.inference_mode():
+    with torch.inference_mode(), float32_products("high"):
         found = {"arguments": told, "machine": machine, "torch": torch.__version__, "rows": measure(args)}
     if args.out is not None:
         args.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")

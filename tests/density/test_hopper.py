@@ -10,7 +10,7 @@ import torch
 
 from oscar_causal.density import compiled, hopper
 from oscar_causal.density.compiled import CompiledNetwork, Question
-from oscar_causal.density.hopper import HopperBlock, suits
+from oscar_causal.density.hopper import HopperBag, HopperBlock, suits
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.many_slopes import SlopeQuestion, slopes_together
 from oscar_causal.density.transformer import Network, NetworkConfig, Tokens, rotary_table
@@ -56,6 +56,7 @@ def test_launches_of_kernels_answer_as_those_without(form: str, monkeypatch: pyt
     monkeypatch.setattr(compiled, "suits", lambda *_: True)
     fast = CompiledNetwork(network, torch.float32)
     assert all(isinstance(block, HopperBlock) for block in fast.body.blocks)
+    assert isinstance(fast.body.bag, HopperBag)
     for first, second in zip(plain.label_logits(questions), fast.label_logits(questions), strict=True):
         assert torch.allclose(first, second, atol=1e-3 * float(first.abs().max()))
     sequences = [question.contexts.rows(slice(0, 1)) for question in questions]
@@ -75,6 +76,7 @@ def test_kernels_are_for_what_they_were_made_for(monkeypatch: pytest.MonkeyPatch
     assert not suits(CONFIG, torch.float32, gpu)
     assert not suits(CONFIG, torch.bfloat16, torch.device("cpu"))
     assert not suits(replace(CONFIG, hidden=44), torch.bfloat16, gpu)
+    assert not suits(replace(CONFIG, bag_width=18), torch.bfloat16, gpu)
     assert not suits(replace(CONFIG, width=48), torch.bfloat16, gpu)  # heads of 24
     monkeypatch.setattr(hopper, "_capability", lambda _: (8, 0))
     assert not suits(CONFIG, torch.bfloat16, gpu)

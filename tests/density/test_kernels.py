@@ -50,10 +50,27 @@ def test_turning_in_place_is_rotating(size: int, heads: int) -> None:
     assert torch.equal(ordered[:, :, heads], told[:, :, heads][..., turning_order(size)])  # the last one is no key
 
 
+@pytest.mark.parametrize(("rows", "length", "width"), [(3, 150, 40), (2, 64, 32), (1, 1, 4)])
+def test_running_sums_are_those_of_torch(rows: int, length: int, width: int) -> None:
+    ids = torch.randint(0, 11, (rows, length), generator=torch.Generator().manual_seed(0))
+    table = random(11, width)
+    wanted = F.embedding(ids, table).double().cumsum(1)
+    assert torch.allclose(kernels.running_sums(ids, table).double(), wanted, atol=1e-4)
+
+
+@pytest.mark.parametrize(("tokens", "width", "depth"), [(300, 160, 40), (5, 8, 4)])
+def test_an_added_product_is_a_product_and_a_sum(tokens: int, width: int, depth: int) -> None:
+    state, x, weight = random(tokens, width), random(tokens, depth, seed=1), random(width, depth, seed=2)
+    wanted = state.double() + x.double() @ weight.double().T
+    assert torch.allclose(kernels.added_product(state, x, weight).double(), wanted, atol=1e-4)
+
+
 def test_company_changes_no_bit() -> None:
     x, scale, weight, norm = random(300, 64), random(300, seed=1), random(320, 64, seed=2), random(64, seed=3)
+    sums = random(300, 320, seed=4)
     mine = slice(131, 174)
     for kernel in (
+        lambda part: kernels.added_product(sums[part].contiguous(), x[part].contiguous(), weight),
         lambda part: kernels.gated_product(x[part].contiguous(), scale[part].contiguous(), weight),
         lambda part: kernels.normed(x[part], norm, 1e-6),
         lambda part: kernels.inverse_norms(x[part], 1e-6),

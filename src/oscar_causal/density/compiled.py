@@ -11,15 +11,17 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import cycle
 from typing import Any, Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from oscar_causal.density.hopper import HopperBlock, suits
+from oscar_causal.density.hopper import HopperBag, HopperBlock, suits
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import (
+    Bag,
     Blocks,
     Sent,
     context_tokens,
@@ -28,6 +30,7 @@ from oscar_causal.density.label_pass import (
     sent_together,
     tokens_of,
 )
+from oscar_causal.density.lanes import LANES, Lane, side_by_side
 from oscar_causal.density.memory import Pieces
 from oscar_causal.density.shortlist import past_in_rows
 from oscar_causal.density.transfer import send
@@ -60,6 +63,10 @@ class Rows:
     contexts: Sent
     asked: Tensor | None = None
     """(1 + ASKED,) the token that is asked (end), and the labels whose shortlists are read there."""
+
+
+Asked = tuple[Rows, Callable[[Tensor], Tensor]]
+"""Rows, and what is made of their states."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +105,16 @@ class Body(nn.Module):
         for block in every:
             block.opened = torch.compile(block.opened, dynamic=True)  # the last product stays outside: it adds in place
             block.at = torch.compile(block.at, dynamic=True)
+        self.bag: Bag = network.bag  # as it is: compiled, it adds up in the order in which its parts happen to finish
         if suits(network.config, dtype, network.label_head.weight.device):
             self.blocks = nn.ModuleList(HopperBlock(cast(Block, block)) for block in self.blocks)
+            self.bag = HopperBag(network.bag)
 
         def embedded(tokens: Tokens, blend: Blend | None = None) -> Tensor:
             return cast(Tensor, network.embedding(tokens, blend).to(dtype))  # rounded here: one pass less
 
         self.embedding: Any = torch.compile(embedded, dynamic=True) if fused else network.embedding
         self.listed: Any = torch.compile(network.shortlist, dynamic=True) if fused else network.shortlist
-        self.bag = network.bag  # as it is: a fused running sum adds up in the order in which its parts happen to finish
 
 
 class CompiledNetwork:
@@ -118,8 +126,10 @@ class CompiledNetwork:
         single = dtype == torch.float32
         self.fine = self.body if single else Body(network, torch.float32, fused=fused).eval().requires_grad_(False)
         self.device = network.label_head.weight.device
-        self.pool = torch.cuda.graph_pool_handle() if self.device.type == "cuda" else None  # one for all launches
-        self._launches: dict[tuple[Kind, int, int], Launch] = {}
+        self.lanes = [Lane(self.device) for _ in range(LANES)]
+        self._turns = cycle(range(LANES))
+        self._launches: dict[tuple[Kind, int, int], list[Launch]] = {}
+        """One on each lane."""
         self.sloping: dict[tuple[int, int], Any] = {}
         """Launches of `many_slopes` by tokens and rows."""
 
@@ -177,53 +187,79 @@ class CompiledNetwork:
         """What `finish` makes of the states of each batch of contexts: one launch shape after the other."""
         sizes = [padded_length(rows.contexts.event_ids.shape[1]) for rows in asked]
         parts: dict[int, list[Tensor]] = {}
-        for tokens in sorted(set(sizes)):
-            mine = [k for k, size in enumerate(sizes) if size == tokens]
-            while True:
-                rows = self.rows(kind, tokens)
-                parts.update({k: [] for k in mine})
-                try:
-                    for k, states in self._states(kind, tokens, rows, {k: asked[k] for k in mine}):
-                        parts[k].append(finish[k](states))
-                    break
-                except torch.OutOfMemoryError:
-                    if rows == 1:
-                        raise
-                    self._launches.clear()
-                    self.pieces.halve(rows)
-                except BaseException:
-                    self._launches.clear()  # what made it fail still lies in one of them
-                    raise
+        with side_by_side(self.lanes):
+            for tokens in sorted(set(sizes)):
+                mine = {k: (asked[k], finish[k]) for k, size in enumerate(sizes) if size == tokens}
+                parts.update(self._of_one_shape(kind, tokens, mine))
         return [torch.cat(parts[k]) for k in range(len(asked))]
+
+    def _of_one_shape(self, kind: Kind, tokens: int, asked: dict[int, Asked]) -> dict[int, list[Tensor]]:
+        """Parts of every answer; out of memory, launches of half the size."""
+        while True:
+            rows = self.rows(kind, tokens)
+            try:
+                return self._launched(kind, tokens, rows, asked)
+            except torch.OutOfMemoryError:
+                if rows == 1:
+                    raise
+                self._launches.clear()
+                self.pieces.halve(rows)
+            except BaseException:
+                self._launches.clear()  # what made it fail still lies in one of them
+                raise
 
     def rows(self, kind: Kind, tokens: int) -> int:
         """Rows of a launch of so many tokens each; along sequences a multiple of `CHUNK`, but for very long ones."""
         rows = min(LAUNCH_TOKENS[kind] // tokens, self.pieces.rows(tokens, self.device.type))
         return (rows // CHUNK * CHUNK if kind == "along" else rows) or max(1, rows)
 
-    def _states(self, kind: Kind, tokens: int, rows: int, asked: dict[int, Rows]) -> Iterator[tuple[int, Tensor]]:
-        """What launches say of all rows, part by part: (which, (n, ...)), valid until the next launch."""
+    def _launched(self, kind: Kind, tokens: int, rows: int, asked: dict[int, Asked]) -> dict[int, list[Tensor]]:
+        counts = {k: len(mine.contexts.event_ids) for k, (mine, _) in asked.items()}
+        chunk = min(CHUNK, rows) if kind == "along" else None
         if (kind, tokens, rows) not in self._launches:
-            self._launches[kind, tokens, rows] = Launch(self, kind, tokens, rows)
-        launch, filled, inside = self._launches[kind, tokens, rows], 0, list[tuple[int, int, int]]()
-        together = min(CHUNK, rows) if kind == "along" else 1
-        for k, mine in asked.items():
-            number, begin = len(mine.contexts.event_ids), 0
-            while begin < number:
-                count = min(together if kind == "along" else rows - filled, number - begin)
-                launch.fill(filled, mine, slice(begin, begin + count))
-                inside.append((k, filled, count))
-                filled, begin = filled + count, begin + count
-                if filled + together > rows:
-                    yield from _cut(launch.run(), inside)
-                    filled, inside = 0, []
-        if inside:
-            yield from _cut(launch.run(), inside)
+            self._launches[kind, tokens, rows] = [Launch(self, kind, tokens, rows, lane) for lane in self.lanes]
+        made: dict[int, list[Tensor]] = {k: [] for k in asked}
+        for pieces in full_launches(counts, rows, chunk):
+            turn = next(self._turns)
+            launch = self._launches[kind, tokens, rows][turn]
+            with self.lanes[turn]():
+                for piece in pieces:
+                    launch.fill(piece, asked[piece.batch][0])
+                states = launch.run()  # until the next launch on this lane
+                for piece in pieces:
+                    made[piece.batch].append(asked[piece.batch][1](states[piece.place]))
+        return made
 
 
-def _cut(states: Tensor, inside: list[tuple[int, int, int]]) -> Iterator[tuple[int, Tensor]]:
-    for k, begin, count in inside:
-        yield k, states[begin : begin + count]
+@dataclass(frozen=True)
+class Piece:
+    """Some rows of a batch of contexts, and where they stand in a launch."""
+
+    batch: int
+    rows: slice
+    place: slice
+
+
+def full_launches(counts: dict[int, int], rows: int, chunk: int | None = None) -> Iterator[list[Piece]]:
+    """Batches of so many rows in launches of `rows`, each filled to the end; `chunk`: so many rows stay together.
+
+    >>> for pieces in full_launches({0: 3, 1: 2}, 4):
+    ...     print([(piece.batch, piece.rows.start, piece.rows.stop) for piece in pieces])
+    [(0, 0, 3), (1, 0, 1)]
+    [(1, 1, 2)]
+    """
+    filled, inside = 0, list[Piece]()
+    for batch, number in counts.items():
+        begin = 0
+        while begin < number:
+            count = min(chunk or rows - filled, number - begin)
+            inside.append(Piece(batch, slice(begin, begin + count), slice(filled, filled + count)))
+            filled, begin = filled + count, begin + count
+            if filled + (chunk or 1) > rows:
+                yield inside
+                filled, inside = 0, []
+    if inside:
+        yield inside
 
 
 def padded_length(tokens: int) -> int:
@@ -238,21 +274,21 @@ def padded_length(tokens: int) -> int:
 class Launch:
     """One shape: its input, where it always lies, and on CUDA the recorded graph that reads it."""
 
-    def __init__(self, owner: CompiledNetwork, kind: Kind, tokens: int, rows: int) -> None:
+    def __init__(self, owner: CompiledNetwork, kind: Kind, tokens: int, rows: int, lane: Lane) -> None:
         self.owner, self.kind = owner, kind
         with torch.inference_mode(False):  # recorded graphs and later fillings share these
             self.event_ids, self.beside = empty_rows(owner.network, rows, tokens)
             self.asked = torch.zeros(rows, 1 + ASKED, dtype=torch.int64, device=owner.device)
         self.input = tokens_of(self.event_ids, self.beside)
-        self._ask = recorded(owner, self._compute)
+        self._ask = lane.recorded(self._compute)
 
-    def fill(self, begin: int, mine: Rows, which: slice) -> None:
+    def fill(self, piece: Piece, mine: Rows) -> None:
         """Write some rows of one sequence's contexts; what is left of older ones behind them is never looked at."""
-        rows, length = slice(begin, begin + which.stop - which.start), len(mine.contexts.beside)
-        self.event_ids[rows, :length] = mine.contexts.event_ids[which]
-        self.beside[rows, :length] = mine.contexts.beside
+        length = len(mine.contexts.beside)
+        self.event_ids[piece.place, :length] = mine.contexts.event_ids[piece.rows]
+        self.beside[piece.place, :length] = mine.contexts.beside
         if mine.asked is not None:
-            self.asked[rows] = mine.asked
+            self.asked[piece.place] = mine.asked
 
     def run(self) -> Tensor:
         """All rows: logits of every label at one token without their shortlists and of the asked ones with them
@@ -279,27 +315,3 @@ def empty_rows(network: Network, rows: int, tokens: int) -> tuple[Tensor, Tensor
     device = network.label_head.weight.device
     ids = torch.zeros(rows, tokens, dtype=torch.int64, device=device)
     return ids, torch.zeros(rows, tokens, 2 + network.config.channels, device=device)
-
-
-def recorded(owner: CompiledNetwork, compute: Callable[[], Tensor]) -> Callable[[], Tensor]:
-    """On CUDA a replay of what `compute` launches, else `compute` itself.
-
-    It reads its input where it always lies; what a replay returns is valid until the next one.
-    """
-    if owner.device.type != "cuda":
-        return compute
-    stream = torch.cuda.Stream(owner.device)  # type: ignore[no-untyped-call]
-    stream.wait_stream(torch.cuda.current_stream(owner.device))
-    with torch.cuda.stream(stream):  # twice: kernels are chosen and compiled there
-        compute()
-        compute()
-    torch.cuda.current_stream(owner.device).wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, pool=owner.pool):
-        output = compute()
-
-    def replay() -> Tensor:
-        graph.replay()
-        return output
-
-    return replay

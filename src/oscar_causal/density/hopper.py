@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from oscar_causal.density.transformer import Block, NetworkConfig, Tokens, turning_pairs
+from oscar_causal.density.transformer import Blend, Block, EventBag, NetworkConfig, Tokens, turning_pairs
 
 HOPPER = (9, 0)
 """Compute capability that the kernels were made for and measured on; other GPUs run compiled blocks."""
@@ -51,6 +51,24 @@ class HopperBlock(nn.Module):
         return flat.addmm_(inner, block.down.weight.T).view(state.shape)
 
 
+class HopperBag(nn.Module):
+    """Adds what its `EventBag` adds in two kernels: running sums, and their product with the state added."""
+
+    def __init__(self, bag: EventBag) -> None:
+        super().__init__()
+        self.bag = bag
+
+    def added(self, state: Tensor, tokens: Tokens, blend: Blend | None = None) -> Tensor:
+        """The state (B, L, D) with the bag."""
+        if torch.is_grad_enabled() or blend is not None:
+            return self.bag.added(state, tokens, blend)
+        from oscar_causal.density.kernels import added_product, running_sums
+
+        sums = running_sums(tokens.event_ids, self.bag.events.weight)  # (B, L, K)
+        flat = added_product(state.flatten(0, 1), sums.flatten(0, 1), self.bag.out.weight)
+        return flat.view(state.shape)
+
+
 def turning_order(size: int) -> Tensor:
     """Features of a head with those that turn first, then their partners; scores do not depend on the order.
 
@@ -70,7 +88,8 @@ def eps_of(norm: nn.RMSNorm) -> float:
 def suits(config: NetworkConfig, dtype: torch.dtype, device: torch.device) -> bool:
     """Are there kernels for a network of this shape and precision on this device?"""
     half = dtype in (torch.bfloat16, torch.float16)
-    shaped = not (config.width % ALIGNED or config.hidden % ALIGNED) and config.width // config.heads in HEAD_SIZES
+    widths = (config.width, config.hidden, 2 * config.bag_size)  # of the bag in single precision
+    shaped = not any(width % ALIGNED for width in widths) and config.width // config.heads in HEAD_SIZES
     return half and shaped and device.type == "cuda" and has_triton() and _capability(device) == HOPPER
 
 

@@ -5,7 +5,8 @@ its halves only to read them again, a norm writes what the next product reads, a
 with the position all are read and written. Every row is added up in an order of its own: which rows stand beside it
 changes no bit.
 
-T tokens end to end, L tokens a row, D width, H heads, F hidden features of the feed-forward layer.
+T tokens end to end, B rows of L tokens, D width, H heads, F hidden features of the feed-forward layer, K features of
+the bag of V event types.
 """
 
 from __future__ import annotations
@@ -22,6 +23,10 @@ GROUP = 8
 """Tiles below each other that are made in a row: they share what they read of the weights."""
 NORMED, SCALED, TURNED = 2, 4, 1
 """Tokens that one program of a smaller kernel goes through."""
+SUMMED = 64, 32
+"""Tokens and columns of a running sum that are read together."""
+ADDED = 128, 128, 32
+"""Rows, columns and depth of the tiles of an added product."""
 
 
 @triton.jit
@@ -135,3 +140,56 @@ def turn(x: Tensor, table: Tensor, heads: int, pairs: int) -> None:
     sizes = (rows, length, x.stride(0), heads, size, TURNED, triton.next_power_of_2(heads), pairs)
     with torch.cuda.device_of(x):
         _turn[(triton.cdiv(rows, TURNED),)](x, table, *sizes, num_warps=4)
+
+
+@triton.jit
+def _running_sums(  # noqa: PLR0913 - a kernel
+    ids, table, out, length, width, TOKENS: tl.constexpr, COLUMNS: tl.constexpr
+):  # fmt: skip
+    """One row of tokens and some columns of the table: some tokens at a time, from where the last ones ended."""
+    row = tl.program_id(0).to(tl.int64) * length
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)[None, :]
+    before = tl.zeros((1, COLUMNS), dtype=tl.float32)
+    for begin in range(0, length, TOKENS):
+        token = begin + tl.arange(0, TOKENS)
+        inside = (token < length)[:, None] & (column < width)
+        which = tl.load(ids + row + token, mask=token < length, other=0)[:, None]
+        vectors = tl.load(table + which * width + column, mask=inside, other=0.0)
+        tl.store(out + (row + token)[:, None] * width + column, tl.cumsum(vectors, 0) + before, mask=inside)
+        before += tl.sum(vectors, 0)[None, :]
+
+
+def running_sums(ids: Tensor, table: Tensor) -> Tensor:
+    """Sums of the vectors of each row's tokens so far: ids (B, L), table (V, K) -> (B, L, K)."""
+    (rows, length), width = ids.shape, table.shape[1]
+    out = table.new_empty(rows, length, width)
+    grid = (rows, triton.cdiv(width, SUMMED[1]))
+    with torch.cuda.device_of(ids):
+        _running_sums[grid](ids.contiguous(), table, out, length, width, *SUMMED, num_warps=4)
+    return out
+
+
+@triton.jit
+def _added_product(
+    state, x, weight, out, width, ROWS: tl.constexpr, COLUMNS: tl.constexpr, DEPTH: tl.constexpr
+):  # fmt: skip
+    row, column = tl.program_id(1) * ROWS, tl.program_id(0) * COLUMNS
+    sums = tl.zeros((ROWS, COLUMNS), dtype=tl.float32)
+    for depth in range(0, width, DEPTH):
+        sums = tl.dot(x.load([row, depth]), weight.load([column, depth]).T, sums, input_precision="tf32")
+    out.store([row, column], (sums + state.load([row, column]).to(tl.float32)).to(out.dtype))
+
+
+def added_product(state: Tensor, x: Tensor, weight: Tensor) -> Tensor:
+    """state + x @ weight.T, factors in single precision (tf32 on a GPU), the state in half: rounded once.
+
+    state (T, D), x (T, K), weight (D, K) -> (T, D)
+    """
+    rows, columns, depth = ADDED
+    out = torch.empty_like(state)
+    shapes = ((state, [rows, columns]), (x, [rows, depth]), (weight, [columns, depth]), (out, [rows, columns]))
+    described = [TensorDescriptor.from_tensor(tensor, shape) for tensor, shape in shapes]
+    grid = (triton.cdiv(state.shape[1], columns), triton.cdiv(len(state), rows))
+    with torch.cuda.device_of(state):
+        _added_product[grid](*described, x.shape[1], *ADDED, num_warps=8, num_stages=3)
+    return out

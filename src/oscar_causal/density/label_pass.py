@@ -22,6 +22,13 @@ from oscar_causal.density.transfer import send_together
 from oscar_causal.density.transformer import Blend, Block, Network, Tokens, rotary_table, tokens_at
 
 
+class Bag(Protocol):
+    """What adds the running sum of event vectors to a state."""
+
+    def added(self, state: Tensor, tokens: Tokens, blend: Blend | None = None) -> Tensor:
+        """The state with it."""
+
+
 class Blocks(Protocol):
     """What a network consists of below its heads."""
 
@@ -30,7 +37,7 @@ class Blocks(Protocol):
         """Events with their times and channels."""
 
     @property
-    def bag(self) -> nn.Module:
+    def bag(self) -> Bag:
         """Running sum of event vectors."""
 
     @property
@@ -71,7 +78,7 @@ def label_states(
     found = _backbone(network, tokens, body, blend)
     crossed = network.config.label_form == "cross"
     memory = body.norm_x(found.state) if crossed else found.state
-    state = (found.start if crossed else found.state) + body.bag(tokens, blend).to(found.start.dtype)
+    state = body.bag.added(found.start if crossed else found.state, tokens, blend)
     for block in body.label_blocks[:-1] if at is not None else body.label_blocks:
         state = block(state, found.rotation, tokens, memory=memory)
     if at is not None:

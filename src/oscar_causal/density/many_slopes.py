@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from oscar_causal.density.compiled import CompiledNetwork, empty_rows, padded_length, recorded
+from oscar_causal.density.compiled import CompiledNetwork, empty_rows, padded_length
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.label_pass import Blocks, Sent, label_states, sent_together, tokens_of
 from oscar_causal.density.shortlist import past_in_rows
@@ -110,7 +110,7 @@ class SlopeLaunch:
         self.labels = torch.zeros(rows, dtype=torch.int64, device=device)
         self.ends = torch.zeros(rows, 1, dtype=torch.int64, device=device)
         self.share = torch.zeros((), device=device)
-        self._ask = recorded(owner, self._compute)
+        self._ask = owner.lanes[0].recorded(self._compute)
 
     def slopes(self, rows: Sequence[_Row], shares: Sequence[float]) -> Tensor:
         """Slopes of the rows at every share: (S, n, T)."""

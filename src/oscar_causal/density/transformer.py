@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -72,6 +72,11 @@ class NetworkConfig:
             raise UsageError(f"label_form: expected shared or cross, got {self.label_form!r}")
         if self.label_form == "cross" and self.label_layers < 1:
             raise UsageError("label_layers: the cross form needs at least 1")
+
+    @property
+    def bag_size(self) -> int:
+        """Features of the event vectors that Tf_y sums up."""
+        return self.bag_width or max(16, self.width // 4)
 
 
 @dataclass(frozen=True)
@@ -230,8 +235,12 @@ class EventBag(nn.Module):
 
     def __init__(self, config: NetworkConfig) -> None:
         super().__init__()
-        self.events = nn.Embedding(padded_rows(config.events), config.bag_width or max(16, config.width // 4))
+        self.events = nn.Embedding(padded_rows(config.events), config.bag_size)
         self.out = nn.Linear(self.events.embedding_dim, config.width, bias=False)
+
+    def added(self, state: Tensor, tokens: Tokens, blend: Blend | None = None) -> Tensor:
+        """The state (..., L, D) with what the bag says of its tokens, in the precision of the state."""
+        return state + cast(Tensor, self(tokens, blend)).to(state.dtype)
 
     def forward(self, tokens: Tokens, blend: Blend | None = None) -> Tensor:
         vectors = self.events(tokens.event_ids).float()  # (..., L, K)
@@ -313,13 +322,22 @@ class Attention(nn.Module):
         return self.out(mixed.flatten(-2))  # type: ignore[no-any-return]
 
     def at(self, queries: Tensor, memory: Tensor, rotation: Tensor, at: Tensor) -> Tensor:
-        """Attention of the queries (B, P, D) at the tokens `at` to all tokens up to theirs."""
+        """Attention of the queries (B, P, D) at the tokens `at` to all tokens up to theirs.
+
+        Queries are few and tokens many, so keys and values of all tokens are never made: a query goes through the
+        weights of the keys, what it mixes through those of the values. Only features that turn need keys of their own.
+        """
+        key, value = self.key_value.weight.view(2, self.heads, -1, memory.shape[-1])  # (H, D/H, D) each
         query = rotate(self.query(queries).unflatten(-1, (self.heads, -1)), rotation[at])  # (B, P, H, D/H)
-        query, key, value = (x.transpose(1, 2) for x in (query, *self.remembered(memory, rotation)))
-        later = torch.arange(key.shape[2], device=at.device) > at[..., None]  # (B, P, L)
-        scores = (query @ key.mT).float() * query.shape[-1] ** -0.5  # by hand: fused kernels differ from run to run
-        weights = scores.masked_fill(later[:, None], -torch.inf).softmax(-1).to(value.dtype)
-        return self.out((weights @ value).transpose(1, 2).flatten(-2))  # type: ignore[no-any-return]
+        (turning, still), (angles, _), (turning_key, still_key) = map(by_turning, (query, rotation, key.mT))
+        turned = rotate(torch.einsum("ble,hef->blhf", memory, turning_key), angles)  # (B, L, H, F): F features turn
+        asked = torch.einsum("bphf,hef->bphe", still, still_key)
+        scores = torch.einsum("bphe,ble->bphl", asked, memory).float()  # by hand: fused kernels differ from run to run
+        scores = scores + torch.einsum("bphf,blhf->bphl", turning, turned).float()
+        later = torch.arange(memory.shape[1], device=at.device) > at[..., None]  # (B, P, L)
+        scores = (scores * query.shape[-1] ** -0.5).masked_fill(later[:, :, None], -torch.inf)
+        mixed = torch.einsum("bphl,ble->bphe", scores.softmax(-1).to(memory.dtype), memory)
+        return self.out(torch.einsum("bphe,hfe->bphf", mixed, value).flatten(-2))  # type: ignore[no-any-return]
 
     def remembered(self, memory: Tensor, rotation: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values (..., H, D/H) of all tokens."""
@@ -345,6 +363,14 @@ def padded_rows(events: int) -> int:
 def turning_pairs(size: int) -> int:
     """Pairs of features of a head of this size that turn with the position."""
     return max(1, size // 8)
+
+
+def by_turning(features: Tensor) -> tuple[Tensor, Tensor]:
+    """Of the features of heads (..., size) those that turn with the position, and the others."""
+    size = features.shape[-1]
+    halves = features.reshape(*features.shape[:-1], 2, size // 2)  # partners stand below each other
+    first, second = halves[..., : turning_pairs(size)], halves[..., turning_pairs(size) :]
+    return first.flatten(-2), second.flatten(-2)
 
 
 def rotary_table(positions: Tensor, size: int) -> Tensor:

@@ -84,8 +84,10 @@ def test_multiplied_weights_are_those_of_the_blocks(form: str) -> None:
     network = Network(config)
     matrices = {name: part.numel() for name, part in network.named_parameters() if "blocks" in name and part.dim() > 1}
     assert multiplied_weights(config, last_block_at_one=False) == sum(matrices.values())
-    everywhere = [n for name, n in matrices.items() if "label_blocks.1" not in name or "key_value" in name]
-    assert multiplied_weights(config, last_block_at_one=True) == sum(everywhere)
+    everywhere = [n for name, n in matrices.items() if "label_blocks.1" not in name]
+    turning = 32 * 2 * 4  # of 16 features of a head four turn, and need keys everywhere
+    attentions = 2 if form == "cross" else 1
+    assert multiplied_weights(config, last_block_at_one=True) == sum(everywhere) + attentions * turning
 
 
 def test_every_launch_shape_is_warmed_up(work: Workload) -> None:

@@ -19,7 +19,7 @@ from oscar_causal.density.compiled import Question, padded_length
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel, sequence_contexts
 from oscar_causal.density.settings import SIZES
-from oscar_causal.density.transformer import Network, NetworkConfig
+from oscar_causal.density.transformer import Network, NetworkConfig, turning_pairs
 from oscar_causal.discovery.batched import IN_FLIGHT, Parcel, by_length, room_for
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.subject import Variants, build_contexts, label_question, subject_of
@@ -212,13 +212,14 @@ def type_effects(masks: Bool, probs: Float64) -> Float64:
 def multiplied_weights(config: NetworkConfig, *, last_block_at_one: bool) -> int:
     """Weights of the blocks that every token is multiplied with: two floating-point operations each.
 
-    `last_block_at_one`: of the last label block only keys and values are made for every token.
+    `last_block_at_one`: of the last label block every token meets only the keys of features that turn.
     """
     attention = 4 * config.width**2
-    cross = attention if config.label_form == "cross" else 0
+    attentions = 2 if config.label_form == "cross" else 1
     block = attention + 3 * config.width * config.hidden
-    label_block = attention + cross + 3 * config.width * (config.label_hidden or config.hidden)
+    label_block = attentions * attention + 3 * config.width * (config.label_hidden or config.hidden)
     total = config.layers * block + config.label_layers * label_block
     if last_block_at_one and config.label_layers:
-        total -= label_block - (2 if config.label_form == "shared" else 4) * config.width**2
+        turning = 2 * turning_pairs(config.width // config.heads) * config.heads
+        total -= label_block - attentions * turning * config.width
     return total

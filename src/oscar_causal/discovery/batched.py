@@ -29,7 +29,7 @@ IN_FLIGHT, MOST_IN_FLIGHT = 64, 256
 """Long sequences under study at the same time, and the most of any length."""
 IN_FLIGHT_EVENTS = IN_FLIGHT * 150
 """Events that those under study hold, at least: fewer short sequences would not fill a launch."""
-LAWS_BYTES = 4 << 30
+LAWS_BYTES = 3 << 30
 """Room for their replacement laws (L, V): a single and a double precision number an entry, and one more on the way."""
 
 Models = Sequence[Any]
@@ -215,7 +215,7 @@ def room_for(longest: int, events: int) -> int:
     """How many sequences of at most `longest` events are studied at once; it decides memory and speed, no result.
 
     >>> room_for(200, 1000), room_for(60, 1000), room_for(512, 100_000)
-    (64, 160, 5)
+    (64, 160, 3)
     """
     wanted = min(MOST_IN_FLIGHT, max(IN_FLIGHT, IN_FLIGHT_EVENTS // longest))
     return max(1, min(wanted, LAWS_BYTES // (16 * longest * events)))

@@ -6,6 +6,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -51,6 +53,22 @@ def assert_refused(folder: Path, *words: str) -> None:
 def answers(model: OscarModel, fleet: Dataset) -> list[torch.Tensor]:
     contexts = sequence_contexts(model.encode(fleet), 3)
     return [model.event_probs(contexts), model.label_probs(contexts, torch.arange(2), torch.arange(7))]
+
+
+def test_loading_and_asking_import_no_compiler(model_folder: Path) -> None:
+    """Every command that asks a model would wait for it longer than for all the rest of its start."""
+    code = """
+import sys, torch
+from oscar_causal.density.checkpoint import load_model
+from oscar_causal.density.interface import Contexts
+model = load_model(sys.argv[1])
+assert model.network.shortlist is not None
+contexts = Contexts(torch.full((2, 5), 3), torch.arange(5).double(), torch.zeros(5, len(model.channels)))
+model.label_probs(contexts, torch.tensor([0]), torch.tensor([5]))
+model.event_probs(contexts)
+sys.exit("torch._dynamo" in sys.modules)
+"""
+    assert subprocess.run([sys.executable, "-c", code, model_folder], check=False).returncode == 0
 
 
 def test_round_trip(model_folder: Path, fleet: Dataset, tmp_path: Path) -> None:

@@ -16,7 +16,8 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from oscar_causal.data.folders import check_format, read_json, write_json
 from oscar_causal.data.vocabulary import Vocabulary
@@ -61,7 +62,7 @@ def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> Osc
     if (vocabulary.size, len(vocabulary.labels)) != (network_config.events, network_config.labels):
         raise FolderError(f"{folder}: damaged model: vocabulary.json and config.json differ in size")
     quality = read_quality(folder, labels=len(vocabulary.labels))
-    with torch.device("meta"):  # shapes only: sizes are compared with the weights before memory is taken
+    with torch.device("meta"), _Uninitialised():  # shapes only: compared with the weights before memory is taken
         network = Network(network_config)
     load_weights(network, folder / "model.safetensors")
     network.to(device).eval().requires_grad_(False)
@@ -74,6 +75,18 @@ def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> Osc
         calibration=_calibration(quality),
         info={"quality": quality},
     )
+
+
+class _Uninitialised(TorchFunctionMode):
+    """Inside, weights get no first values. Where there is only a shape, torch would import its compiler for them, and
+    that takes longer than all the rest of loading.
+    """
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        kwargs = kwargs or {}
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            return kwargs["tensor"] if "tensor" in kwargs else args[0]
+        return func(*args, **kwargs)
 
 
 def _refuse_other(path: Path) -> None:

@@ -86,10 +86,12 @@ class Shortlist(nn.Module):
         self.register_buffer("types", torch.full((labels, size), events))
         self.register_buffer("windows", torch.ones(WINDOWS))  # seconds
         # the last column leads straight to the logit
-        self.singles = nn.Parameter(0.1 * torch.randn(labels, size + OFTEN * self.ordered, UNITS + 1))
-        self.pairs = nn.Parameter(0.03 * torch.randn(labels, self.ordered**2, 1 + WINDOWS, UNITS + 1))
+        self.singles = nn.Parameter(torch.empty(labels, size + OFTEN * self.ordered, UNITS + 1))
+        self.pairs = nn.Parameter(torch.empty(labels, self.ordered**2, 1 + WINDOWS, UNITS + 1))
         self.bias = nn.Parameter(torch.zeros(labels, UNITS))
-        self.outer = nn.Parameter(0.25 * torch.randn(labels, UNITS))
+        self.outer = nn.Parameter(torch.empty(labels, UNITS))
+        for weights, scale in ((self.singles, 0.1), (self.pairs, 0.03), (self.outer, 0.25)):
+            nn.init.normal_(weights, std=scale)
         for weights in (self.singles, self.pairs):
             nn.init.zeros_(weights.data[..., -1])
 

@@ -37,9 +37,9 @@ from oscar_causal.density.settings import preset_config
 from oscar_causal.discovery import prefix
 from oscar_causal.discovery.finalists import WORTH, rank
 from oscar_causal.discovery.intervention import FALL, InterventionConfig, measured_fall
-from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import prepare, respond
+from oscar_causal.discovery.workers import one_thread_children
 from oscar_causal.score.matching import match, summarise, truth_of
 
 K_GRID = (0.5, 1.0, 1.5, 2.0, 2.75, 3.5, 5.0)

@@ -58,9 +58,9 @@ from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.evidence import FleetEvidence, Whereabouts, collect, merge
 from oscar_causal.discovery.fleet_prior import features_by_label, fit_prior
 from oscar_causal.discovery.fused import FusedConfig
-from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.prior_files import read_prior, write_prior
 from oscar_causal.discovery.reading import count_patterns, not_counted
+from oscar_causal.discovery.workers import one_thread_children
 from oscar_causal.graph.calibration import choose_sequences
 from oscar_causal.graph.population import boundaries as fleet_boundaries
 from oscar_causal.graph.population_folder import candidates_by_label

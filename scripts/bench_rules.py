@@ -39,8 +39,8 @@ from oscar_causal.data.synthetic.world import World, make_world
 from oscar_causal.density.checkpoint import load_model
 from oscar_causal.density.folds import load_models
 from oscar_causal.discovery.fleet_prior import features_by_label
-from oscar_causal.discovery.local import one_thread_children
 from oscar_causal.discovery.reading import Features
+from oscar_causal.discovery.workers import one_thread_children
 from oscar_causal.graph.rule_recovery import RuleProposal, RuleRecoveryConfig, calibration, recover_rules
 from oscar_causal.graph.rules.proposal import Share
 

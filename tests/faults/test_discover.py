@@ -35,8 +35,10 @@ def cut_after(shards: int) -> Callable[[int, int], None]:
 
 
 def children(pid: int) -> list[int]:
+    """And their children: a worker may be a copy that another process has made."""
     listed = subprocess.run(["ps", "-o", "pid=", "--ppid", str(pid)], capture_output=True, text=True, check=False)
-    return [int(word) for word in listed.stdout.split()]
+    found = [int(word) for word in listed.stdout.split()]
+    return found + [grandchild for child in found for grandchild in children(child)]
 
 
 def gone(pid: int, seconds: float = 30.0) -> bool:

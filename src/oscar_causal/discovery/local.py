@@ -37,6 +37,7 @@ from oscar_causal.discovery.ranks import join_ranks
 from oscar_causal.discovery.results import SHARD_SEQUENCES, ResultsWriter, shard_files
 from oscar_causal.discovery.sharding import alike
 from oscar_causal.discovery.survey import Survey, explained_sequences
+from oscar_causal.discovery.workers import one_thread_children, worker_context
 from oscar_causal.errors import OscarError, UsageError
 
 OnBegin = Callable[[dict[str, Any]], None]
@@ -253,7 +254,7 @@ def _explain_in_process(indices: Indices) -> dict[str, bytes]:
 
 
 def _explain_in_processes(job: Job, shards: Shards, workers: int) -> ShardFiles:
-    context = multiprocessing.get_context("spawn")
+    context = worker_context(job.device)
     with one_thread_children():
         pool = ProcessPoolExecutor(min(workers, len(shards)), context, initializer=_begin_process, initargs=(job,))
         try:
@@ -280,25 +281,6 @@ def one_thread(device: str) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-
-
-@contextmanager
-def one_thread_children() -> Iterator[None]:
-    """Processes started inside this block use one thread each: several libraries with all cores each would thrash.
-
-    On a GPU each compiles by itself, too: left alone it starts a process for every core to do so.
-    """
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
-    before = {name: os.environ.get(name) for name in names}
-    os.environ.update(dict.fromkeys(names, "1"))
-    try:
-        yield
-    finally:
-        for name, value in before.items():
-            if value is None:
-                del os.environ[name]
-            else:
-                os.environ[name] = value
 
 
 def unseen_indices(model: Path | str, dataset: Path | str) -> Indices:

@@ -85,6 +85,10 @@ def run(
     json: Json = False,
 ) -> None:
     """Find, for every sequence and each of its labels, the events with a direct effect on it."""
+    from oscar_causal.discovery.workers import begin_early
+
+    if engine == "local":
+        begin_early(workers, device)  # while this process imports the rest
     from oscar_causal.discovery.fused import FusedConfig
     from oscar_causal.discovery.knowledge import Knowledge, read_knowledge
     from oscar_causal.discovery.local import discover_folder, unseen_indices

@@ -24,7 +24,8 @@ from oscar_causal.data.sequences import Int64
 from oscar_causal.density.folds import ModelSet, load_models
 from oscar_causal.density.precision import settle_on
 from oscar_causal.discovery.jobs import Job
-from oscar_causal.discovery.local import ShardExplainer, one_thread, one_thread_children
+from oscar_causal.discovery.local import ShardExplainer, one_thread
+from oscar_causal.discovery.workers import one_thread_children
 from oscar_causal.errors import OscarError
 
 Result = TypeVar("Result")

@@ -1,0 +1,54 @@
+"""Processes that share the work of `discover`: how they start.
+
+Importing what a worker needs takes longer than explaining dozens of sequences. On Linux one process imports it once
+and is copied for every worker, and it may begin while the process that wants them still imports the same. Processes
+for a GPU, and those of other systems, start afresh.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from multiprocessing import forkserver
+from multiprocessing.context import BaseContext
+
+NEEDED = ["oscar_causal.discovery.local"]
+"""What every worker imports. It starts no thread and asks for no device: else it must not be copied."""
+
+
+def begin_early(workers: int | None, device: str | None) -> None:
+    """Let the import begin, where workers on a CPU will be wanted; called before anything heavy is imported here."""
+    if workers is not None and workers > 1 and device in (None, "cpu") and sys.platform == "linux":
+        forkserver.set_forkserver_preload(NEEDED)
+        with one_thread_children():
+            forkserver.ensure_running()
+
+
+def worker_context(device: str) -> BaseContext:
+    """How workers for a device are started."""
+    if device != "cpu" or sys.platform != "linux":
+        return multiprocessing.get_context("spawn")
+    forkserver.set_forkserver_preload(NEEDED)
+    return multiprocessing.get_context("forkserver")
+
+
+@contextmanager
+def one_thread_children() -> Iterator[None]:
+    """Processes started inside this block use one thread each: several libraries with all cores each would thrash.
+
+    On a GPU each compiles by itself, too: left alone it starts a process for every core to do so.
+    """
+    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "TORCHINDUCTOR_COMPILE_THREADS")
+    before = {name: os.environ.get(name) for name in names}
+    os.environ.update(dict.fromkeys(names, "1"))
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value

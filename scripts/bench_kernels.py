@@ -63,7 +63,8 @@ def block_pairs(args: argparse.Namespace) -> Iterator[Pair]:
         lambda: kernels.gated_product(x, kernels.inverse_norms(x, EPS), weight),
     )
     ids = torch.randint(0, args.events, (rows, LENGTH), device=device)
-    bag, out = torch.randn(args.events, width // 6, device=device), torch.randn(width, width // 6, device=device)
+    features = width // 24 * 4  # a sixth of the stream; rows of 16 bytes
+    bag, out = torch.randn(args.events, features, device=device), torch.randn(width, features, device=device)
 
     def bagged() -> Tensor:
         return x + (F.embedding(ids, bag).cumsum(1).flatten(0, 1) @ out.T).to(half)

@@ -40,9 +40,9 @@ class Counting:
             self.launched[launch.kind] += launch.event_ids.numel()
             return run(launch)
 
-        def counted_fill(launch: Any, begin: int, mine: Any, which: slice) -> None:
-            self.real[launch.kind] += (which.stop - which.start) * len(mine.contexts.beside)
-            fill(launch, begin, mine, which)
+        def counted_fill(launch: Any, piece: compiled.Piece, mine: Any) -> None:
+            self.real[launch.kind] += (piece.rows.stop - piece.rows.start) * len(mine.contexts.beside)
+            fill(launch, piece, mine)
 
         def counted_slopes(launch: Any, rows: Any, shares: Any) -> Any:
             self.launched["slopes"] += launch.event_ids.numel() * len(shares)

@@ -12,7 +12,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from multiprocessing import forkserver
 from multiprocessing.context import BaseContext
 
 NEEDED = ["oscar_causal.discovery.local"]
@@ -20,8 +19,13 @@ NEEDED = ["oscar_causal.discovery.local"]
 
 
 def begin_early(workers: int | None, device: str | None) -> None:
-    """Let the import begin, where workers on a CPU will be wanted; called before anything heavy is imported here."""
+    """Let the import begin, where workers on a CPU will be wanted; called before anything heavy is imported here.
+
+    Whether there is a GPU only torch can tell: without a device the import begins, and on a GPU nobody needs it.
+    """
     if workers is not None and workers > 1 and device in (None, "cpu") and sys.platform == "linux":
+        from multiprocessing import forkserver  # not every system has it
+
         forkserver.set_forkserver_preload(NEEDED)
         with one_thread_children():
             forkserver.ensure_running()
@@ -31,8 +35,9 @@ def worker_context(device: str) -> BaseContext:
     """How workers for a device are started."""
     if device != "cpu" or sys.platform != "linux":
         return multiprocessing.get_context("spawn")
-    forkserver.set_forkserver_preload(NEEDED)
-    return multiprocessing.get_context("forkserver")
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(NEEDED)
+    return context
 
 
 @contextmanager

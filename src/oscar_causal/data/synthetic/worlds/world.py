@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from oscar_causal.data.synthetic.worlds.features import Value
 from oscar_causal.data.synthetic.worlds.kinds import DAY, FEWER_LABELS, KINDS, SITES, Draft, log_uniform, uniform
 from oscar_causal.data.synthetic.worlds.mechanism import Hazard, Mechanism
 from oscar_causal.data.synthetic.worlds.occurrences import Bool, Float, Recorded
@@ -172,7 +173,7 @@ def _one(rng: Rng, world: World, static: Float, on: Bool) -> list[Planted]:
     values[rng.random(count) < MISSING_VALUES] = np.nan
     events = list(zip(kinds.tolist(), np.clip(times, 0, at.end_s).tolist(), values.tolist(), strict=True))
     for label, is_on in zip(world.labels, on, strict=True):
-        events += _numbered(_planted(rng, label, at, bool(is_on)), label.mechanism)
+        events += _numbered(_with_values(rng, world, label, _planted(rng, label, at, bool(is_on))), label.mechanism)
     return _sorted(events, at.end_s)
 
 
@@ -188,6 +189,17 @@ def _planted(rng: Rng, label: Label, at: Sequence, is_on: bool) -> list[Planted]
         for written in (label.symptoms[i] for i in np.flatnonzero(levels > 0.5)):
             events += [(kind, uniform(rng, events[0][1], at.end_s), float("nan")) for kind in written]
     return events
+
+
+def _with_values(rng: Rng, world: World, label: Label, events: list[Planted]) -> list[Planted]:
+    """Where events carry values, those whose value does not matter have one too, so that it gives nothing away."""
+    if not world.has_values:
+        return events
+    matters = {feature.kind for feature in label.mechanism.features if isinstance(feature, Value)}
+    return [
+        (kind, time, value if kind in matters or rng.random() < MISSING_VALUES else float(rng.normal()))
+        for kind, time, value in events
+    ]
 
 
 def _numbered(events: list[Planted], mechanism: Mechanism) -> list[Planted]:

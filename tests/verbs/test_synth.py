@@ -34,6 +34,25 @@ def test_options_reach_the_config(oscar: Oscar, tmp_path: Path) -> None:
     assert (config["null"], config["lost_labels"], config["boundary_sizes"]) == (True, 0.25, {"1": 1, "2": 3})
 
 
+def test_a_world_is_two_datasets_with_their_truth(oscar: Oscar, tmp_path: Path) -> None:
+    options = ["--world", "static", "--seed", 3, "--sequences", 40, "--test", 30, "--out", tmp_path / "world"]
+    ran = oscar("synth", *options, "--json")
+    assert ran.code == 0, ran.err
+    told = json.loads(ran.out)
+    assert told["pairs"] >= told["pairs_with_cause"] > 0
+    parts = [json.loads((tmp_path / "world" / part / "dataset.json").read_text()) for part in ("train", "test")]
+    assert [part["sequences"] for part in parts] == [40, 30]
+    assert parts[1]["truth"]["decoy_share"] == told["decoy_share"]
+
+
+def test_worlds_are_listed_and_take_no_knobs(oscar: Oscar, tmp_path: Path) -> None:
+    assert "hidden-driver" in oscar("synth", "--worlds").out
+    for wrong in (["--world", "xor", "--labels", 3], ["--test", 5], ["--world", "unheard"]):
+        ran = oscar("synth", *wrong, "--out", tmp_path / "w")
+        assert ran.code == 2
+        assert len(ran.err.splitlines()) == 1
+
+
 def test_the_summary_is_for_people(oscar: Oscar, tmp_path: Path) -> None:
     ran = oscar("synth", "--sequences", 30, "--out", tmp_path / "fleet")
     assert ran.code == 0

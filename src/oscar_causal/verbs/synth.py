@@ -22,6 +22,15 @@ def _show_knobs(asked: bool) -> None:
     raise typer.Exit
 
 
+def _show_worlds(asked: bool) -> None:
+    if not asked:
+        return
+    from oscar_causal.data.synthetic.worlds import KINDS
+
+    print_table(("world", "labels"), [(name, draft.__doc__) for name, draft in KINDS.items()])
+    raise typer.Exit
+
+
 def run(
     out: Annotated[Path, typer.Option("--out", help="Folder to write; an existing one is an error.")],
     preset: Annotated[str, typer.Option("--preset", help="demo, small, hard, temporal or paper.")] = "demo",
@@ -32,6 +41,12 @@ def run(
     length: Annotated[
         float | None, typer.Option("--length", help="Mean events per sequence; the spread follows.")
     ] = None,
+    world: Annotated[
+        str | None, typer.Option("--world", help="Instead of a fleet: a world of this kind (see --worlds).")
+    ] = None,
+    test: Annotated[
+        int | None, typer.Option("--test", help="With --world: sequences of the test part, with reasons (3,000).")
+    ] = None,
     null: Annotated[bool, typer.Option("--null", help="The same events, labels that depend on nothing.")] = False,
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help=_KNOB)] = None,
     workers: Annotated[
@@ -40,13 +55,25 @@ def run(
     _knobs: Annotated[
         bool, typer.Option("--knobs", callback=_show_knobs, is_eager=True, help="List all knobs and stop.")
     ] = False,
+    _worlds: Annotated[
+        bool, typer.Option("--worlds", callback=_show_worlds, is_eager=True, help="List the kinds of worlds and stop.")
+    ] = False,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Make a synthetic fleet whose causes are known, with its rules and reasons."""
+    """Make synthetic sequences whose causes are known: a fleet with rules, or a world whose labels follow formulas."""
     from oscar_causal.data.synthetic import parse_settings, write_fleet
     from oscar_causal.data.synthetic import preset as make_preset
 
+    if world is not None:
+        if event_types or labels or length or null or settings or workers:
+            raise UsageError(
+                "--world: expected only --seed, --sequences, --test beside it; its seed draws all the rest"
+            )
+        _world(world, seed, out, train=sequences, test=test, force=force, as_json=as_json)
+        return
+    if test is not None:
+        raise UsageError("--test: expected --world beside it")
     knobs = parse_settings(settings or [])
     options = {"sequences": sequences, "event_types": event_types, "labels": labels, "null": null or None}
     for key, value in options.items():
@@ -64,6 +91,16 @@ def run(
         print_json({"out": str(out), **info})
     else:
         print_table(("what", "value"), _summary(info), title=str(out))
+
+
+def _world(kind: str, seed: int, out: Path, *, train: int | None, test: int | None, force: bool, as_json: bool) -> None:
+    from oscar_causal.data.synthetic.worlds.write import TEST, TRAIN, write_world
+
+    figures = write_world(kind, seed, out, train=train or TRAIN, test=test or TEST, force=force)
+    if as_json:
+        print_json({"out": str(out), "world": kind, "seed": seed, **figures})
+    else:
+        print_table(("what", "value"), figures.items(), title=str(out))
 
 
 def _once(knobs: dict[str, Any], key: str) -> None:

@@ -44,6 +44,9 @@ SITES = 4
 """Categories of the static covariate `site`; the other one is `age`, 20 to 80 years."""
 
 
+Levels = Callable[[], Float]
+
+
 @dataclass(frozen=True)
 class Draft:
     """One label before its rate is set."""
@@ -51,8 +54,8 @@ class Draft:
     features: tuple[Feature, ...]
     plan: Callable[[float], Plan]
     """How often to plant, given the rate that the label is to have."""
-    finish: Callable[[Float, float], Link]
-    """The link, given levels (n, F) of sequences planted so, and the rate."""
+    finish: Callable[[Levels, float], Link]
+    """The link, given levels (n, F) of sequences planted so (drawn when asked for), and the rate."""
     causes: tuple[int, ...] | None = None
     """Own types that can bring the label about; None = the first type of each feature."""
     hidden: Hidden | None = None
@@ -87,8 +90,8 @@ def additive(rng: Rng) -> Draft:
 
 
 def many_weak(rng: Rng) -> Draft:
-    """30 events of the same weight (log odds 0.4 to 0.8), each in 15 to 35 % of the sequences."""
-    return _score(rng, [uniform(rng, 0.4, 0.8)] * 30, (0.15, 0.35), causes=range(30))
+    """30 events of the same weight (log odds 0.5 to 0.9), each in 15 to 35 % of the sequences."""
+    return _score(rng, [uniform(rng, 0.5, 0.9)] * 30, (0.15, 0.35), causes=range(30))
 
 
 def decay(rng: Rng) -> Draft:
@@ -172,10 +175,11 @@ def network(rng: Rng) -> Draft:
     inner = tuple(tuple(float(x) for x in rng.normal(0, 3, size=units)) for _ in kinds)
     biases = tuple(float(x) for x in rng.normal(0, 1, size=units))
     outer = tuple(float(x) for x in rng.normal(0, 1, size=units))
-    frequencies = tuple(float(f) for f in rng.uniform(0.3, 0.6, size=len(features)))
+    frequencies = tuple(float(f) for f in rng.uniform(0.25, 0.45, size=len(features)))
     steepness = uniform(rng, 8, 16)
 
-    def finish(levels: Float, target: float) -> Link:
+    def finish(draw_levels: Levels, target: float) -> Link:
+        levels = draw_levels()
         score = Network(inner, biases, outer, 1.0, 0.0).score(levels)
         scale = steepness / float(np.ptp(score))
         margin = 20 / scale
@@ -199,7 +203,9 @@ def hazard(rng: Rng) -> Draft:
     follow, censored = uniform(rng, 2, 7) * DAY, uniform(rng, 0.2, 0.5)
     plan = _scenarios(rng, [0.75] * len(features))
 
-    def finish(levels: Float, target: float) -> Link:
+    def finish(draw_levels: Levels, target: float) -> Link:
+        levels = draw_levels()
+
         def probs(log_base: float) -> Float:
             return Hazard(weights, fading, float(np.exp(log_base)), follow, censored).of(levels)
 
@@ -273,7 +279,7 @@ def _terms(
     strengths = [uniform(rng, 0.75, 0.98) for _ in features]
     floor, logistic = uniform(rng, 0.001, 0.01), rng.random() < 0.5
 
-    def finish(levels: Float, target: float) -> Link:
+    def finish(draw_levels: Levels, target: float) -> Link:
         low = min(floor, target / 20)
         if not logistic:
             return NoisyOr(tuple(strengths), low)
@@ -289,7 +295,8 @@ def _score(rng: Rng, weights: list[float], frequency: tuple[float, float], cause
     features = tuple(Presence(k) for k in range(len(weights)))
     frequencies = tuple(float(f) for f in rng.uniform(*frequency, size=len(weights)))
 
-    def finish(levels: Float, target: float) -> Link:
+    def finish(draw_levels: Levels, target: float) -> Link:
+        levels = draw_levels()
         intercept = _solve(lambda b: Logistic(tuple(weights), b).of(levels), target, -30.0, 30.0)
         return Logistic(tuple(weights), intercept)
 
@@ -338,10 +345,17 @@ KINDS: dict[str, Callable[[Rng], Draft]] = {
     "self-exciting": self_exciting,
     "rare": chain,
 }
-"""Name -> how a label is drafted. `rare` has label rates from 0.5 to 0.001, the others from 0.4 to 0.03."""
+"""Name -> how a label is drafted."""
 
-FEWER_LABELS = {"many-weak": 6}
-"""12 labels elsewhere; no event type belongs to two labels."""
+
+def label_rates(rng: Rng, kind: str) -> list[float]:
+    """Rates of 12 labels, 0.03 to 0.4; `rare`: 0.001 to 0.5; `many-weak`: 6 labels, no more event types are free."""
+    if kind == "rare":
+        return [float(r) for r in rng.permutation(np.geomspace(0.001, 0.5, 12))]
+    if kind == "many-weak":
+        return [log_uniform(rng, 0.1, 0.4) for _ in range(6)]
+    return [log_uniform(rng, 0.03, 0.4) for _ in range(12)]
+
 
 STATE_DECIDES = frozenset(KINDS) - {"additive", "many-weak", "at-least", "xor", "unrecorded"}
 """Kinds in which order, recency, rate, value, covariate or state decide: presence is not enough to know the causes."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from oscar_causal.data.synthetic.worlds.features import Value
-from oscar_causal.data.synthetic.worlds.kinds import DAY, FEWER_LABELS, KINDS, SITES, Draft, log_uniform, uniform
+from oscar_causal.data.synthetic.worlds.kinds import DAY, KINDS, SITES, Draft, label_rates, uniform
 from oscar_causal.data.synthetic.worlds.mechanism import Hazard, Mechanism
 from oscar_causal.data.synthetic.worlds.occurrences import Bool, Float, Recorded
 from oscar_causal.data.synthetic.worlds.planting import (
@@ -22,8 +22,8 @@ from oscar_causal.data.synthetic.worlds.planting import (
 )
 from oscar_causal.errors import UsageError
 
-EVENT_TYPES, LABELS = 300, 12
-PILOT = 3000
+EVENT_TYPES = 300
+PILOT = 2000
 """Sequences on which the rate of a label is set; they are thrown away."""
 LEAST_DAYS, MOST_DAYS = 2.0, 6.0
 
@@ -97,7 +97,7 @@ def make_world(kind: str, seed: int) -> World:
     rng = _stream(kind, seed, "constants")
     order, taken = rng.permutation(EVENT_TYPES - 1), 0
     labels = []
-    for number, target in enumerate(_rates(rng, kind)):
+    for number, target in enumerate(label_rates(rng, kind)):
         draft = KINDS[kind](rng)
         width = 1 + max(t for part in _own_types(draft) for t in part)
         own, taken = tuple(int(t) for t in order[taken : taken + width]), taken + width
@@ -124,12 +124,6 @@ def _stream(kind: str, seed: int, purpose: str) -> Rng:
     return np.random.default_rng([seed, zlib.crc32(kind.encode()), zlib.crc32(purpose.encode())])
 
 
-def _rates(rng: Rng, kind: str) -> list[float]:
-    if kind == "rare":
-        return [float(r) for r in rng.permutation(np.geomspace(0.001, 0.5, LABELS))]
-    return [log_uniform(rng, 0.03, 0.4) for _ in range(FEWER_LABELS.get(kind, LABELS))]
-
-
 def _own_types(draft: Draft) -> list[tuple[int, ...]]:
     signs = [draft.hidden.signs] if draft.hidden is not None else []
     return [*(feature.types for feature in draft.features), *signs, *draft.symptoms]
@@ -140,8 +134,8 @@ def _label(rng: Rng, name: str, own: tuple[int, ...], draft: Draft, target: floa
     causes = draft.causes if draft.causes is not None else tuple(f.types[0] for f in draft.features)
     hidden = draft.hidden and replace(draft.hidden, prior=draft.hidden.prior * target)
     mechanism = Mechanism(name, own, causes, draft.features, _Unset(), hidden)
-    levels = mechanism.levels(_pilot(rng, plan, mechanism).occurrences(own, EVENT_TYPES))
-    return Label(replace(mechanism, link=draft.finish(levels, target)), plan, draft.symptoms)
+    link = draft.finish(lambda: mechanism.levels(_pilot(rng, plan, mechanism).occurrences(own, EVENT_TYPES)), target)
+    return Label(replace(mechanism, link=link), plan, draft.symptoms)
 
 
 class _Unset:

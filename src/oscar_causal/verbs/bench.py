@@ -26,7 +26,11 @@ BENCHES = {
     "speed": "oscar_causal.score.bench.speed",
 }
 """Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
+LADDER = "ladder"
+"""Measured on worlds instead of a fleet: `oscar_causal.score.bench.ladder`."""
 ONLY = {
+    "--worlds": (LADDER,),
+    "--record": (LADDER,),
     "--estimator": ("table-1", "all"),
     "--sweep": ("speed",),
     "--missing": [name for name in BENCHES if name != "speed"],
@@ -36,7 +40,7 @@ ONLY = {
 
 
 def run(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(list(BENCHES)[:-1])} or {list(BENCHES)[-1]}.")],
+    name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)} or {LADDER}.")],
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and PNG; rows of earlier calls are kept.")],
     quick: Annotated[bool, typer.Option("--quick", help="The demo fleet and a tiny model, on a CPU.")] = False,
     estimator: Annotated[
@@ -67,19 +71,51 @@ def run(
     until: Annotated[
         float | None, typer.Option(help="Begin no row after so many seconds; 0: only pages and plots anew.")
     ] = None,
+    worlds: Annotated[
+        str | None, typer.Option(help="ladder: these kinds of worlds, separated by commas (oscar synth --worlds).")
+    ] = None,
+    record: Annotated[
+        str | None, typer.Option(help="ladder: your prediction; lets seeds from 1000 on and the kept kinds run.")
+    ] = None,
     commit: Annotated[str | None, typer.Option(help="Of the program, for the record.")] = None,
     json: Json = False,
 ) -> None:
     """Make, train, discover and score what a table or figure of the paper needs; the paper's numbers beside ours."""
-    if name not in BENCHES:
-        raise UsageError(f"bench: expected one of {', '.join(BENCHES)}, got {name!r}")
+    if name not in (*BENCHES, LADDER):
+        raise UsageError(f"bench: expected one of {', '.join((*BENCHES, LADDER))}, got {name!r}")
+    _refuse_idle(
+        name,
+        {
+            "--estimator": estimator,
+            "--sweep": sweep,
+            "--missing": missing,
+            "--until": until,
+            "--worlds": worlds,
+            "--record": record,
+        },
+    )
+    if name == LADDER:
+        sizes = {"train": sequences, "test": test}
+        _ladder(
+            out,
+            work,
+            quick,
+            worlds=worlds,
+            rows=rows,
+            seed=seed,
+            workers=workers,
+            record=record,
+            commit=commit,
+            json=json,
+            **sizes,
+        )
+        return
     from oscar_causal.discovery.local import check_device
     from oscar_causal.score.bench.settings import bench_settings
     from oscar_causal.verbs.discover import fastest_device
 
     place = device or fastest_device()
     check_device(place)
-    _refuse_idle(name, {"--estimator": estimator, "--sweep": sweep, "--missing": missing, "--until": until})
     given = {
         "estimator": estimator,
         "rows": rows,
@@ -112,6 +148,27 @@ def run(
             print_lines([f"{part}:", *_told(told)])
     else:
         _show(found)
+
+
+def _ladder(out: Path, work: Path | None, quick: bool, *, json: bool, **given: Any) -> None:
+    """Every method on every world; rows that are there already, on the same sequences, are kept."""
+    from oscar_causal.score.bench.ladder.measuring import LadderSettings, run_ladder
+    from oscar_causal.score.bench.ladder.methods import METHODS
+    from oscar_causal.score.bench.running import choose_rows
+
+    chosen: dict[str, Any] = {"train": 2_000, "test": 60} if quick else {}
+    chosen |= {key: value for key, value in given.items() if value is not None}
+    if "worlds" in chosen:
+        chosen["worlds"] = tuple(part.strip() for part in chosen["worlds"].split(","))
+    chosen["rows"] = tuple(choose_rows(METHODS, chosen.get("rows")))
+    if "seed" in chosen:
+        chosen["seeds"] = (chosen.pop("seed"),)
+    chosen.setdefault("workers", os.cpu_count() or 1)
+    found = run_ladder(LadderSettings(out, work or out / "work", **chosen), print_note)
+    if json:
+        print_json(found)
+    else:
+        sys.stdout.write(Path(found["files"]["md"]).read_text(encoding="utf-8"))
 
 
 def _refuse_idle(name: str, given: Mapping[str, Any]) -> None:

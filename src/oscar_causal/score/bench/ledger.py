@@ -55,15 +55,21 @@ def _alone(folder: Path) -> Iterator[None]:
         os.close(handle)
 
 
+def machine(device: str) -> str:
+    """The machine in words."""
+    if device.startswith("cuda"):
+        import torch
+
+        return f"{torch.cuda.get_device_name()}, {os.cpu_count()} CPU cores"
+    return f"{platform.machine()} CPU, {os.cpu_count()} cores"
+
+
 def provenance(settings: BenchSettings) -> dict[str, Any]:
     """Machine, program and settings of a row."""
     import torch
 
-    machine = f"{platform.machine()} CPU, {os.cpu_count()} cores"
-    if settings.device.startswith("cuda"):
-        machine = f"{torch.cuda.get_device_name()}, {os.cpu_count()} CPU cores"
     return {
-        "machine": machine,
+        "machine": machine(settings.device),
         "workers": settings.workers,
         "commit": settings.commit,
         "versions": {"oscar": __version__, "torch": torch.__version__, "python": platform.python_version()},

@@ -13,6 +13,8 @@ import torch
 from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import Vocabulary
 from oscar_causal.density.interface import Contexts
+from oscar_causal.density.slopes import has_slopes
+from oscar_causal.discovery.extensions import OwnLaw
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.results import boundary_table, read_table
@@ -85,3 +87,17 @@ def test_it_is_a_column_of_the_verdicts_and_null_where_nothing_was_ranked(plain:
 
 def test_folders_from_before_the_column_read_as_unknown() -> None:
     assert set(read_table(GOLDEN, "verdicts")["ranked_by"].to_pylist()) == {None}
+
+
+def test_slopes_are_seen_through_a_wrapper() -> None:
+    """An own replacement or estimator wraps the model; the ranking must not depend on how Python checks protocols."""
+
+    class Model:
+        def label_slopes(self) -> None: ...
+
+    class Wrapper:
+        def __getattr__(self, name: str) -> object:
+            return getattr(Model(), name)
+
+    assert has_slopes(Wrapper())
+    assert not has_slopes(OwnLaw(object(), None))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard
 
 import torch
 from torch import Tensor
@@ -18,12 +18,22 @@ PASSES = 3
 """Forward passes that one pass forward and back costs."""
 
 
-@runtime_checkable
 class Sloped(Protocol):
     """A label density that can be differentiated. Optional: discovery uses it to choose finalists, not to judge."""
 
     def label_slopes(self, sequence: Contexts, labels: Tensor, law: Tensor, shares: Sequence[float]) -> Tensor:
         """Slopes of the log odds of each label at each position: (S, L, Y'); see `network_slopes`."""
+
+
+def has_slopes(model: object) -> TypeGuard[Sloped]:
+    """Can the model be differentiated?
+
+    Also through a wrapper that hands attributes on: from Python 3.12 on, `isinstance` of a protocol does not see those.
+
+    >>> has_slopes(object())
+    False
+    """
+    return callable(getattr(model, "label_slopes", None))
 
 
 def network_slopes(

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from oscar_causal.density.interface import LabelDensity
-from oscar_causal.density.slopes import PASSES, Sloped
+from oscar_causal.density.slopes import PASSES, Sloped, has_slopes
 from oscar_causal.discovery.boundary import RankedBy
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.significance import leading_columns, standardised
@@ -69,17 +69,16 @@ def rank(  # noqa: PLR0913 - a stage of the estimator
     ranks instead, and `ranked_by` says so.
     """
     affordable = budget // (PASSES * len(labels))
-    if isinstance(model, Sloped) and affordable:
+    if has_slopes(model) and affordable:
         return rank_by_slopes(model, subject, labels, FADED[:affordable])
     return rank_by_screen(model, subject, labels, reference, contexts=screen_contexts, rate=screen_rate)
 
 
-def rank_by_slopes(model: LabelDensity, subject: Subject, labels: Int64, faded: tuple[float, ...]) -> Ranking:
+def rank_by_slopes(model: Sloped, subject: Subject, labels: Int64, faded: tuple[float, ...]) -> Ranking:
     """Rank by how fast the log odds fall (or rise) as events fade into their replacements.
 
     The plain mean over the places: where the model is sure, slopes are next to nothing, and so is their voice.
     """
-    assert isinstance(model, Sloped)  # noqa: S101
     wanted = torch.as_tensor(labels)
     slopes = model.label_slopes(subject.sequence, wanted, subject.law, faded).double().cpu().numpy()  # (S, L, Y')
     summed = np.zeros((len(subject.types), len(faded), len(labels)))

@@ -16,8 +16,8 @@ ABOUT = """\
 
 Each world draws the formula of every label from its seed ([worlds](../worlds.md)); truth is by definition, from the
 world's own probabilities. F1 of mean precision and mean recall over pairs of sequence and label with a cause, in
-percent, with its 95 % interval over resampled sequences. A pair for which a method returns nothing counts as precision 0
-and recall 0. *True P*: the world's own probabilities stand in for the trained label model, which tells a deaf model
+percent, with its 95 % interval over resampled sequences. A pair for which a method returns nothing has precision 0 and
+recall 0. *True P*: the world's own probabilities stand in for the trained label model, which tells a deaf model
 from a weak estimator.
 """
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 import sys
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -43,6 +45,22 @@ NASTY = (
     "#",
     "'",
 )
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> Iterator[None]:
+    """Right before pytest's closing line: what was left out, why, and which command brings it."""
+    yield
+    reasons = Counter(map(_why_skipped, terminalreporter.stats.get("skipped", [])))
+    if reasons:
+        told = "; ".join(f"{count} ({reason})" for reason, count in reasons.most_common())
+        terminalreporter.write_line(f"left out: {told}")
+
+
+def _why_skipped(report: Any) -> str:
+    """The reason of a skipped test; a package that could not be imported is one that the set-up brings."""
+    reason = str(report.longrepr[2]).removeprefix("Skipped: ")
+    return re.sub(r"^could not import '([\w.]+)'.*", r"no \1: `make setup` brings it", reason)
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(
-        CHROMIUM is None and os.environ.get("OSCAR_REQUIRE_BROWSER") != "1", reason="Chromium is not installed"
+        CHROMIUM is None and os.environ.get("OSCAR_REQUIRE_BROWSER") != "1",
+        reason="no Chromium: `bash .ci/tools` brings it",
     ),
 ]
 VIEWS = {"rules": "Rules", "interplay": "Label graph", "changes": "Changes"}

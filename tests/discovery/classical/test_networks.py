@@ -51,7 +51,7 @@ def test_alarm_at_a_thousand_rows(networks: ModuleType, method: Any) -> None:
     try:
         distribution("pgmpy")
     except PackageNotFoundError:
-        pytest.skip("pgmpy's wheel holds the network; pip install --no-deps pgmpy")
+        pytest.skip("no pgmpy, whose wheel holds the networks: `make setup` brings it")
     network = networks.load_network("alarm")
     assert len(network.names) == 37
     assert sum(map(len, network.parents)) == 46

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints
 
 setup: .venv/.setup-done
 
@@ -10,7 +10,7 @@ setup: .venv/.setup-done
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps pgmpy  # its wheel holds the test networks
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt --no-deps pgmpy  # its wheel holds the test networks
 	touch $@
 
 demo: setup
@@ -91,3 +91,8 @@ error-rates: setup
 
 clean:
 	rm -rf .venv demo-output story-output dist build .bench web/node_modules
+
+PYTHONS ?= python3.11 python3.12
+
+constraints: setup  # newest versions that all of PYTHONS can install; asks the package index, installs nothing
+	$(BIN)/python scripts/constraints.py $(PYTHONS)

@@ -7,10 +7,12 @@ import importlib.util
 import json
 import re
 import tomllib
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from packaging.requirements import Requirement
 
 import oscar_causal
 
@@ -100,6 +102,56 @@ def test_workflows_call_what_exists() -> None:
                 assert all(f'"{option}"' in source for option in re.findall(r"--[\w-]+", options)), command
         for named in re.findall(r"\.\[([\w,]+)\]", command):
             assert set(named.split(",")) <= set(extras)
+
+
+def test_actions_are_pinned_by_commit() -> None:
+    used = [
+        line.strip()
+        for path in (ROOT / ".github" / "workflows").glob("*.yml")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if "uses:" in line
+    ]
+    assert used
+    loose = [line for line in used if not re.fullmatch(r"- uses: [\w/-]+@[0-9a-f]{40}  # v\d+\.\d+\.\d+", line)]
+    assert loose == []
+
+
+def test_constraints_name_versions_and_nothing_else() -> None:
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [line for line in lines if not line.startswith("#")]
+    assert [line for line in pins if not re.fullmatch(r"[a-z0-9-]+==[0-9][0-9a-z.]*", line)] == []
+    assert pins == sorted(set(pins), key=lambda line: line.split("==")[0])
+
+
+def test_every_package_we_bring_has_a_version_that_fits_the_others() -> None:
+    """From the requirements of `.[dev,docs]` on, through those of whatever is installed here in that version."""
+    constraints = load("constraints")
+    pins = constraints.pins((ROOT / "constraints.txt").read_text(encoding="utf-8"))
+    waiting = [("oscar-causal", frozenset({"dev", "docs"})), ("pgmpy", frozenset())]
+    seen = set()
+    while waiting:
+        name, extras = waiting.pop()
+        if (name, extras) in seen:
+            continue
+        seen.add((name, extras))
+        for need in required(name, extras, pins) if name != "pgmpy" else ():  # installed without what it asks for
+            wanted = constraints.canonical(need.name)
+            assert need.specifier.contains(pins.get(wanted, ""), prereleases=True), f"{name} asks for {need}"
+            waiting.append((wanted, frozenset(need.extras)))
+    assert len(seen) > 40
+    assert doctest.testmod(constraints).failed == 0
+
+
+def required(name: str, extras: frozenset[str], pins: dict[str, str]) -> list[Requirement]:
+    """What a package asks for here; nothing of one that is not installed, or in another version."""
+    try:
+        told = [Requirement(text) for text in metadata.requires(name) or ()]
+    except metadata.PackageNotFoundError:
+        return []
+    if name != "oscar-causal" and metadata.version(name).partition("+")[0] != pins[name]:
+        return []
+    wanted = extras or {""}
+    return [item for item in told if item.marker is None or any(item.marker.evaluate({"extra": e}) for e in wanted)]
 
 
 def test_what_a_test_lacks_is_seen_from_its_imports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -119,7 +119,10 @@ def test_json_files(tmp_path: Path) -> None:
     assert names(tmp_path) == ["a.json", "a.txt"]
 
 
-@pytest.mark.parametrize("content", [b"", b"[1]", b"{", b"\xff", b'{"a": NaN}', b"[" * 100_000, b"null"])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"[1]", b"{", b"\xff", b'{"a": NaN}', b'{"a": 1e400}', b'{"a": "\\ud800"}', b"[" * 100_000, b"null"],
+)
 def test_damaged_json_is_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "a.json").write_bytes(content)
     with pytest.raises(FolderError, match=r"a\.json: expected a JSON object") as error:

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from oscar_causal.data.schema import WHY_SCHEMA, sequences_schema
+from oscar_causal.data.digest import ContentDigest
+from oscar_causal.data.schema import WHY_SCHEMA, conform, sequences_schema
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.data.stream import stream_why
 from oscar_causal.data.writer import PartWriter, dataset_writer, write_dataset
@@ -91,8 +92,16 @@ def test_what_dataset_json_says(tmp_path: Path) -> None:
         "channels": ["km"],
         "generator": "test",
     }
-    assert len(info["digest"]) == 64
+    total = ContentDigest()
+    total.update(conform(pq.read_table(tmp_path / "one" / "sequences")))
+    assert info["digest"] == total.hexdigest()
     assert json.loads((tmp_path / "one" / "names.json").read_text()) == {"A": "first"}
+
+
+def test_other_content_has_another_digest(tmp_path: Path) -> None:
+    for name, rows in {"one": table(3), "two": table(4), "three": table(3, begin=3)}.items():
+        write_dataset(tmp_path / name, [rows])
+    assert len({json.loads(file.read_text())["digest"] for file in tmp_path.glob("*/dataset.json")}) == 3
 
 
 def test_reasons(tmp_path: Path) -> None:

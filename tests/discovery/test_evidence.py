@@ -12,6 +12,7 @@ import pytest
 
 from oscar_causal.data.folders import write_json
 from oscar_causal.data.sequences import Dataset, from_records
+from oscar_causal.data.subjects import folds
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.evidence import (
     FOLDS,
@@ -61,7 +62,7 @@ def rows_of(numbers: Any) -> tuple[pa.Table, pa.Table]:
         rng = np.random.default_rng([5, k])
         for label in ("y", "z")[: 1 + k % 2]:
             key = {"sequence_id": f"s{k}", "label": label}
-            seen, trusted = bool(k % 5 == 0), bool(k % 3)
+            seen, trusted = bool(k % 5 == 0), [True, None, False][k % 7 % 3]
             verdicts.append(
                 {
                     **key,
@@ -116,6 +117,9 @@ def test_sums_equal_plain_sums_over_the_rows(fleet: Dataset) -> None:
         assert totals["noise"] / ONE == pytest.approx(sum(row["se"] ** 2 for row in tested), abs=1e-7)
         assert totals["causes"] == sum(row["verdict"] == "cause" for row in mine)
     assert sum(got.labels["sequences"].to_pylist()) == len(came)
+    placed = [row for row in verdicts.to_pylist() if row["observed"] is not False]
+    assert sum(got.labels["untrusted"].to_pylist()) == sum(row["trusted"] is False for row in placed) > 0
+    assert sum(got.labels["seen"].to_pylist()) == sum(row["seen_in_training"] for row in placed) > 0
     observed = verdicts["observed"].to_pylist()
     assert sum(got.labels["unlabelled"].to_pylist()) == observed.count(None) > 0
     assert sum(got.labels["absent"].to_pylist()) == observed.count(False) > 0
@@ -135,6 +139,8 @@ def test_groups_keep_subjects_whole_and_are_even() -> None:
     counts = np.bincount(groups, minlength=GROUPS)
     assert abs(counts / counts.mean() - 1).max() < 0.3
     assert GROUPS % FOLDS == 0
+    for seed in range(3):  # the subjects of one fold of training are in all groups
+        assert len({*groups[folds(names, FOLDS, seed=seed) == 0].tolist()}) == GROUPS
 
 
 def test_windows_follow_the_calendar_and_unknown_starts_stay_apart() -> None:

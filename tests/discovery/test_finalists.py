@@ -15,9 +15,18 @@ from oscar_causal.data.vocabulary import Vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.slopes import has_slopes
 from oscar_causal.discovery.extensions import OwnLaw
+from oscar_causal.discovery.finalists import (
+    Ranking,
+    alternate,
+    choose_finalists,
+    focus_rates,
+    forecast_moves,
+    rank_by_screen,
+)
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.results import boundary_table, read_table
+from oscar_causal.discovery.subject import prepare
 
 LABELS = tuple(f"fault {k}" for k in range(9))
 EVENTS = [f"e{k}" for k in range(12)]
@@ -101,3 +110,52 @@ def test_slopes_are_seen_through_a_wrapper() -> None:
 
     assert has_slopes(Wrapper())
     assert not has_slopes(OwnLaw(object(), None))
+
+
+def test_finalists_are_allowed_strong_either_way_and_the_most_promising() -> None:
+    pull = np.array([[0.1], [-0.9], [1.0], [0.5], [0.45], [3.0]])
+    ranking = Ranking([np.array([5, 2, 1, 3, 4, 0])], np.ones(1), 3, pull=pull)
+    allowed = np.array([[True, True, True, True, True, False]])  # without the strongest, 1.0 is the measure
+    assert [part.tolist() for part in choose_finalists(ranking, allowed, 6)] == [[2, 1, 3, 4]]
+    assert [part.tolist() for part in choose_finalists(ranking, allowed, 2)] == [[2, 1]]
+
+
+def test_rates_are_one_over_the_size_and_the_smaller_of_two_labels() -> None:
+    ranking = Ranking([], np.array([3.0, 5.0, 0.0, 40.0]), 0)
+    finalists = [np.array([0, 1]), np.array([1, 2]), np.array([3]), np.array([4])]
+    assert focus_rates(ranking, finalists, 6).tolist() == pytest.approx([1 / 3, 0.2, 0.2, 0.5, 0.12, 0.0])
+
+
+def test_two_rankings_take_turns_and_the_first_begins() -> None:
+    assert alternate(np.array([3, 1, 0, 2]), np.array([2, 3, 1, 0])).tolist() == [3, 2, 1, 0]
+
+
+def test_a_type_moves_the_forecast_by_its_largest_step(workshop: Any) -> None:
+    """Events 0, 1, 0, 0: the first is measured against nothing, the last moves less than the third."""
+    steps = {1: 0.2, 2: 0.8, 3: 0.6, 4: 0.55}
+
+    def answer(present: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    model = workshop.response(10, answer)
+    object.__setattr__(
+        model,
+        "label_probs",
+        lambda contexts, labels, at: torch.tensor([[[steps[p]] for p in at.tolist()]], dtype=torch.float64),
+    )
+    subject = prepare(model, workshop.contexts([0, 1, 0, 0]), sequence_id="s", seed=0, shuffle=True)
+
+    def log_odds(p: float) -> float:
+        return float(np.log(p / (1 - p)))
+
+    moves = forecast_moves(model, subject, np.array([0]))[:, 0]
+    assert moves.tolist() == pytest.approx([log_odds(0.8) - log_odds(0.6), log_odds(0.8) - log_odds(0.2)])
+
+
+def test_the_guessed_size_is_that_of_needed_events(workshop: Any) -> None:
+    """P falls a little without e9, which is no loss of the label; of two needed events both survive in (1 - rate)^2."""
+    model = workshop.response(40, lambda p: p[:, [2]] * p[:, [5]] * np.where(p[:, [9]], 1.0, 0.8))
+    subject = prepare(model, workshop.contexts(list(range(12))), sequence_id="s", seed=0, shuffle=True)
+    ranking = rank_by_screen(model, subject, np.array([0]), np.ones(1), contexts=400, rate=0.15)
+    assert ranking.sizes[0] == pytest.approx(2.0, abs=0.4)
+    assert set(ranking.orders[0][:3].tolist()) >= {2, 5}

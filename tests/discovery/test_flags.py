@@ -13,8 +13,8 @@ import torch
 from oscar_causal.data.sequences import Dataset, from_records
 from oscar_causal.data.vocabulary import SPECIAL_IDS
 from oscar_causal.density.interface import Contexts
-from oscar_causal.discovery.boundary import Boundary
-from oscar_causal.discovery.intervention import TIE_FLAG, InterventionConfig
+from oscar_causal.discovery.boundary import Boundary, EventEvidence
+from oscar_causal.discovery.intervention import TIE_FLAG, InterventionConfig, _turning
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.prefix import PrefixConfig
 
@@ -94,6 +94,15 @@ def test_a_direction_that_depends_on_the_context(workshop: Any) -> None:
         assert told == [f"the direction of {event} depends on the context" for event in turned]
         flagged += len(told)
     assert flagged
+
+
+@pytest.mark.parametrize(
+    ("verdict", "effect", "turned"),
+    [("cause", -0.1, True), ("cause", 0.1, False), ("inhibitor", 0.1, True), ("inhibitor", -0.1, False),
+     ("no effect", 0.1, False)],
+)  # fmt: skip
+def test_a_mean_effect_against_the_verdict_turns(verdict: Any, effect: float, turned: bool) -> None:
+    assert (_turning(EventEvidence("A", (0,), verdict, effect)) is not None) == turned
 
 
 @pytest.mark.parametrize("events", [5, 11, 12, 13])

@@ -89,6 +89,35 @@ def test_a_cause_is_probably_one_and_the_fleet_expects_few_errors_among_its_like
     assert found["e0"].verdict == "not resolvable"  # alpha is .05
 
 
+def test_an_inhibitor_stays_one_whatever_the_fleet_says_of_causes() -> None:
+    judge = fused._Judge(fleet(("e0", 4, 1)), "fault", 0, None, {}, 0.05)
+    for verdict, chance, q, told in (
+        ("inhibitor", 0.99, 0.001, "inhibitor"),
+        ("cause", 0.99, 0.001, "cause"),
+        ("no effect", 0.99, 0.001, "cause"),
+        ("cause", 0.4, 0.001, "not resolvable"),
+        ("cause", 0.99, 0.06, "not resolvable"),
+        ("no effect", 0.4, 0.001, "no effect"),
+    ):
+        assert judge._verdict(EventEvidence("A", (0,), verdict, 0.1), chance, q) == told  # type: ignore[arg-type]
+
+
+def test_of_candidates_two_are_the_fleets_and_one_is_a_finalist() -> None:
+    assert fused._two_to_one([1, 2, 3, 4, 5], [11, 12]) == [1, 2, 11, 3, 4, 12, 5]
+    assert fused._two_to_one([1], [11, 12]) == [1, 11, 12]
+
+
+@pytest.mark.parametrize("times", [None, [0.0] * 12])
+def test_contexts_are_those_that_the_model_was_asked(workshop: Any, times: list[float] | None) -> None:
+    """With ties the sequence as it is was asked about twice more."""
+    model = workshop.response(80, lambda present: np.where(present[:, [0]], 0.95, 0.02))
+    seen = prepare(model, workshop.contexts(list(range(12)), times), sequence_id="s", seed=0, shuffle=True)
+    names = [model.vocabulary.name(int(t)) for t in seen.types]
+    prior = fleet(("e0", 4, 1))
+    _, contexts = fused.explain(model, seen, np.array([0]), names, (prior, "car"), SETTINGS)
+    assert contexts == sum(map(len, model.asked))
+
+
 def test_usually_a_cause_is_not_a_cause_here(workshop: Any) -> None:
     prior = fleet(("e0", 4, 3), ("e5", 4, 3), ("e5", 0, 2))
     found = explain(workshop, lambda present: present[:, 0], prior)

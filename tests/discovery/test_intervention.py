@@ -13,7 +13,7 @@ import torch
 from oscar_causal.data.sequences import from_records
 from oscar_causal.data.vocabulary import SPECIAL_IDS, UNKNOWN_ID
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
-from oscar_causal.discovery.intervention import InterventionConfig
+from oscar_causal.discovery.intervention import InterventionConfig, measured_fall
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import prepare, respond
 from oscar_causal.errors import UsageError
@@ -120,6 +120,15 @@ def test_a_label_that_nothing_pulls_on_is_told_soon(workshop: Any) -> None:
 def test_a_label_that_the_model_rules_out_has_no_cause_by_score(workshop: Any) -> None:
     never = SlopedModel(workshop.response(40, lambda present: np.zeros((len(present), 1))), {2: 1.0})
     assert accepted(explain(never, names(30))) == {}
+
+
+def test_the_measured_fall_is_that_without_the_stand_in_where_there_is_one() -> None:
+    def of_odds(before: float, after: float) -> float:
+        return 1 - (after / (1 - after)) / (before / (1 - before))
+
+    assert measured_fall(0.9, 0.0, 0.01, 0.6) == pytest.approx(of_odds(0.9, 0.3))
+    assert measured_fall(0.9, 0.0, 0.3, 0.1) == pytest.approx(of_odds(0.9, 0.6))
+    assert measured_fall(0.9, 0.2, None, None) == pytest.approx(of_odds(0.9, 0.7))
 
 
 def two_sided(present: np.ndarray) -> np.ndarray:
@@ -405,3 +414,33 @@ def test_the_reported_probability_is_that_of_the_sequence_as_it_is(workshop: Any
 def test_bad_settings_are_refused(settings: dict[str, Any], word: str) -> None:
     with pytest.raises(UsageError, match=word):
         InterventionConfig(**settings)
+
+
+# --- the intervals that users read ---
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_the_interval_of_a_sure_cause_is_that_of_two_coins_at_level_one_minus_alpha(
+    workshop: Any, alpha: float
+) -> None:
+    """Heads wherever e2 stays, tails wherever it goes: scipy's exact limits of both means, joined by square and add."""
+    model = workshop.response(40, lambda present: present[:, [2]].astype(float))
+    item = evidence(explain(model, names(30), alpha=alpha), "e2")
+    assert item.n_kept is not None
+    assert item.n_replaced is not None
+    kept = scipy.stats.binomtest(item.n_kept, item.n_kept).proportion_ci(1 - alpha, "exact")
+    lost = scipy.stats.binomtest(0, item.n_replaced).proportion_ci(1 - alpha, "exact")
+    assert item.effect == 1.0
+    assert item.ci_low == pytest.approx(1 - np.hypot(1 - kept.low, lost.high))
+    assert item.ci_high == 1.0
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_intervals_hold_no_effect_as_often_as_they_promise(workshop: Any, alpha: float) -> None:
+    """A model that tosses a coin in every context: no event has an effect, so at most alpha of the intervals miss 0."""
+    rng = np.random.default_rng(11)
+    model = workshop.response(40, lambda present: (rng.random((len(present), 1)) < 0.5).astype(float))
+    found = [explain(model, names(12), name=f"s{k}", alpha=alpha) for k in range(60)]
+    misses = [not item.ci_low <= 0 <= item.ci_high for b in found for item in b.evidence if item.ci_low is not None]
+    assert len(misses) > 300
+    assert 0 < np.mean(misses) <= alpha

@@ -85,6 +85,16 @@ def test_spread_between_sequences_is_told_from_measurement_noise(sd: float) -> N
     assert share == pytest.approx(sd**2 / (sd**2 + 0.04), abs=0.04)
 
 
+def test_the_bound_of_the_spread_is_rarely_above_it() -> None:
+    """One-sided, 95 %: over many pairs of few sequences, about one in twenty."""
+    rng, sd, above = np.random.default_rng(5), 0.2, 0
+    for _ in range(400):
+        effects = rng.normal(0.0, sd, 60) + rng.normal(0, 0.1, 60)
+        _, low, _ = spread(pair_sums(table(np.clip(effects, -1, 1), np.full(60, 0.1), np.arange(60))))
+        above += low[0] > sd
+    assert 0.01 < above / 400 < 0.1
+
+
 def test_a_fold_left_out_leaves_no_trace() -> None:
     rng = np.random.default_rng(4)
     groups = rng.integers(0, GROUPS, 500)

@@ -112,7 +112,7 @@ def test_it_lists_the_announcer(workshop: Any) -> None:
 def curves_of(gains: list[float], shifts: list[float] | None = None) -> PrefixCurves:
     column = np.array(gains)[:, None]
     shift = np.array(shifts or gains)[:, None]
-    return PrefixCurves(column, shift, np.zeros_like(column), 4)
+    return PrefixCurves(column, shift, np.abs(shift) / 3, 4)
 
 
 def test_repeated_events_are_folded_and_the_strongest_occurrence_speaks() -> None:
@@ -124,6 +124,7 @@ def test_repeated_events_are_folded_and_the_strongest_occurrence_speaks() -> Non
     (a,) = (item for item in evidence if item.event == "A")
     assert (b.verdict, b.positions, b.indicator, b.cmi_nats) == ("cause", (2, 4), 0.7, 5.0)
     assert (a.verdict, a.positions) == ("no effect", (1, 3))
+    assert (b.indicator_sd, b.indicator_se, b.se) == pytest.approx((0.7 / 3, 0.7 / 6, 0.7 / 6))  # 4 contexts
     assert {item.event for item in evidence} == {"A", "B", "C"}  # events before c are never tested
 
 

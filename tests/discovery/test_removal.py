@@ -14,6 +14,7 @@ from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.cmi import paired_cmi
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
+from oscar_causal.discovery.removal import Removed, _note_pair
 
 
 def explain(model: Any, events: list[str], contexts: int = 128, seed: int = 0) -> Boundary:
@@ -83,6 +84,23 @@ def test_the_occurrence_that_mattered_is_told(workshop: Any) -> None:
     assert item.positions == (1, 4, 6)
     assert item.mattered == (1,)
     assert evidence(explain(model, events), "e1").mattered is None  # occurs once
+
+
+def test_the_occurrence_that_inhibits_is_told(workshop: Any) -> None:
+    """a forbids the label while it stands before b."""
+    events = ["e7", "e0", "e8", "e1", "e0", "e9", "e0", "e10"]
+    model = Positioned(workshop, lambda ids: 1 in ids and 0 not in ids[: ids.index(1)])
+    item = evidence(explain(model, events), "e0")
+    assert item.verdict == "inhibitor"
+    assert item.mattered == (1,)
+
+
+def test_of_several_stand_ins_the_one_that_costs_most_is_the_partner() -> None:
+    removed = Removed()
+    for pair, left in (((1, 2), 0.5), ((1, 3), 0.2), ((2, 3), 0.4), ((3, 4), 0.88)):
+        _note_pair(removed, pair, left, reference=0.9, delta=0.05)
+    assert removed.partner == {1: 3, 2: 3, 3: 1}
+    assert removed.without_both == {1: 0.2, 2: 0.4, 3: 0.2}
 
 
 def test_where_any_occurrence_will_do_all_are_named_and_where_two_are_needed_none(workshop: Any) -> None:

@@ -145,6 +145,29 @@ def test_a_really_killed_process_leaves_a_folder_that_can_be_resumed(tmp_path: P
     assert read_table(tmp_path / "r", "verdicts").num_rows == 1
 
 
+@pytest.mark.parametrize("name", ["verdicts", "evidence", "causes"])
+def test_a_damaged_shard_counts_as_not_written(tmp_path: Path, name: str) -> None:
+    """Half a file never counts; with one bit flipped anywhere, a shard counts only if it reads the same."""
+    writer = ResultsWriter(tmp_path / "r", RUN)
+    writer.write_shard(0, shard(0))
+    path = tmp_path / "r.partial" / name / "part-00000.parquet"
+    sound, table = path.read_bytes(), pq.read_table(path)
+    assert writer.done(0)
+    for damaged in (b"", sound[: len(sound) // 2], sound[:-1]):
+        path.write_bytes(damaged)
+        assert not writer.done(0)
+    noticed = 0
+    for at in range(0, len(sound), len(sound) // 40):
+        path.write_bytes(sound[:at] + bytes([sound[at] ^ 16]) + sound[at + 1 :])
+        whole = writer.done(0)
+        noticed += not whole
+        assert not whole or pq.read_table(path).equals(table)
+    assert noticed > 10
+    path.unlink()
+    assert not writer.done(0)
+    writer.discard()
+
+
 def test_an_unfinished_run_is_not_touched_without_resume(tmp_path: Path) -> None:
     writer = ResultsWriter(tmp_path / "r", RUN)
     writer.write_shard(0, shard(0))

@@ -35,6 +35,7 @@ from oscar_causal.discovery.two_groups import (
     Said,
     came_from_outside,
     e_values,
+    either,
     expected_errors,
     fit,
     log_odds,
@@ -144,12 +145,33 @@ def test_posteriors_are_calibrated_and_no_response_vetoes_a_usual_cause(
     assert probs[silent].max() < 0.5
 
 
-def test_a_larger_response_never_speaks_less_for_a_cause() -> None:
+@pytest.mark.parametrize("loud", [0.0, 500.0])
+def test_a_larger_response_never_speaks_less_for_a_cause(loud: float) -> None:
+    """Not even where many controls answer most loudly."""
     rng = np.random.default_rng(1)
     cell = rng.integers(FIRST[LOOKED], CELLS, 400)
-    found = fit(PairCells(rng.integers(0, 40, 400), cell, np.ones(400), np.zeros(40, np.int64), np.zeros(CELLS)))
+    controls = np.where(response_bins() == RESPONSES - 1, loud, 0.0)
+    found = fit(PairCells(rng.integers(0, 40, 400), cell, np.ones(400), np.zeros(40, np.int64), controls))
     rows = found.log_ratios[0, FIRST[LOOKED] : CELLS].reshape(-1, RESPONSES)
     assert (np.diff(rows, axis=1) >= -1e-9).all()
+
+
+def test_no_fleet_is_large_enough_for_certainty() -> None:
+    """A billion controls that never answer, and events that always do: odds of exp(7), not of a billion."""
+    first = FIRST[LOOKED] + 2 * RESPONSES
+    controls = np.zeros(CELLS)
+    controls[first] = 1e9
+    cell = np.full(50, first + RESPONSES - 1)
+    found = fit(PairCells(np.zeros(50, np.int64), cell, np.ones(50), np.zeros(1, np.int64), controls))
+    assert found.log_ratios[0, first + RESPONSES - 1] == 7.0
+    assert np.abs(found.log_ratios).max() == 7.0
+
+
+def test_either_of_two_independent_things() -> None:
+    rng = np.random.default_rng(9)
+    first, second = rng.random((2, 5))
+    both = first * second
+    assert either(first, second) == pytest.approx(first + second - both)
 
 
 def test_a_half_learnt_model_is_found_out_by_what_observed_labels_say() -> None:

@@ -12,8 +12,10 @@ import pytest
 from oscar_causal.data.folders import read_json, write_json
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.data.subjects import pack_subjects
+from oscar_causal.discovery.boundary import Boundary, EventEvidence
+from oscar_causal.discovery.results import ResultsWriter
 from oscar_causal.errors import FolderError, UsageError
-from oscar_causal.score.scoring import compare_results, read_explained, score_results
+from oscar_causal.score.scoring import compare_results, explained_of, read_explained, score_results
 
 Write = Callable[..., Path]
 FOUND = {("s1", "x"): "AD", ("s1", "y"): "D", ("s2", "x"): "ACn", ("s3", "y"): "", ("s4", "y"): "E"}
@@ -210,3 +212,19 @@ def test_only_results_of_one_dataset_are_compared(results: Write, fleet: Path, t
         compare_results([ours, theirs], draws=5)
     with pytest.raises(UsageError, match="seed: expected 0 or more, got -1"):
         compare_results([ours, ours], draws=5, seed=-1)
+
+
+def test_only_labels_that_came_are_scored(tmp_path: Path) -> None:
+    """Explained although absent (False) or not recorded (None): not among the pairs, nor are their events."""
+    cause = EventEvidence("A", (0,), "cause", 0.5)
+    boundaries = [
+        Boundary("s1", "x", True, 0.9, (cause,)),
+        Boundary("s1", "y", False, 0.1, (cause,)),
+        Boundary("s2", "x", None, 0.9, (cause,)),
+    ]
+    writer = ResultsWriter(tmp_path / "r", {"fingerprint": "", "estimator": "intervention"})
+    writer.write_shard(0, boundaries)
+    writer.finish()
+    for explained in (read_explained(tmp_path / "r"), explained_of(boundaries)):
+        assert explained.pairs == (("s1", "x"),)
+        assert [(item.pair, item.event) for item in explained.accepted] == [(("s1", "x"), "A")]

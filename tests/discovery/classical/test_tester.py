@@ -52,6 +52,18 @@ def test_a_question_of_its_own_is_not_corrected(table_of: Any, correction: Any) 
     assert together == (correction == "none")
 
 
+def test_a_test_that_was_not_counted_may_not_reject(table_of: Any) -> None:
+    """40 copies of the target are the family; an event of 3 rows cannot reach alpha / 40, but alone would pass."""
+    dense = np.zeros((100, 42), np.int64)
+    dense[:20, :41] = 1
+    dense[:3, 41] = 1
+    tester = CiTester(table_of(dense), CiConfig(0.05, "bh"))
+    scan = tester.scan(0)
+    assert scan.family == 40
+    assert tester.evidence(41, 0, ())[1] == pytest.approx(1140 / 161_700)  # of all draws of 3 rows, 3 of the 20
+    assert sorted(tester.dependent(scan)) == list(range(1, 41))
+
+
 def test_no_answer_is_not_a_no() -> None:
     rng = np.random.default_rng(2)
     codes = rng.integers(0, 4, (60, 6))

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints mutants
 
 setup: .venv/.setup-done
 
@@ -96,3 +96,6 @@ PYTHONS ?= python3.11 python3.12
 
 constraints: setup  # newest versions that all of PYTHONS can install; asks the package index, installs nothing
 	$(BIN)/python scripts/constraints.py $(PYTHONS)
+
+mutants: setup  # make mutants ONLY=discovery/looks: some of them again
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/mutants.py --out docs/results --only "$(ONLY)"

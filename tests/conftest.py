@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,15 @@ NASTY = (
     "#",
     "'",
 )
+
+
+def pytest_configure() -> None:
+    """No test asserts a time: on a busy machine an example of hypothesis may take as long as it takes."""
+    if find_spec("hypothesis") is not None:
+        from hypothesis import HealthCheck, settings
+
+        settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+        settings.load_profile("any machine")
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)

@@ -63,7 +63,7 @@ audit: setup  # known weaknesses in what we depend on; asks the internet
 	$(BIN)/pip install -q pip-audit && $(BIN)/pip-audit
 
 faults: setup
-	OMP_NUM_THREADS=1 $(BIN)/python scripts/faults.py --out docs/results
+	OMP_WAIT_POLICY=PASSIVE $(BIN)/python scripts/faults.py --out docs/results
 
 fuzz: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/fuzz.py --out docs/results

@@ -112,9 +112,6 @@ def train(world: World, out: Path, **options: Any) -> None:
 
 def _work(what: str, folder: str, out: str, workers: str) -> None:
     """The child: goes on with a run and tells when the work begins and how it proceeds."""
-    import torch
-
-    torch.set_num_threads(1)
     if "RANK" not in os.environ:
         os.setpgid(0, 0)  # its workers die with it
     tell: Callable[..., None] = lambda *done: print(*done[:2], flush=True)  # noqa: E731
@@ -133,9 +130,11 @@ def start(
     workers: int = 1,
     launcher: tuple[str, ...] = (sys.executable,),
 ) -> Any:
-    """Start a run as a process of its own; it goes on where an earlier one stopped."""
+    """Start a run as a process of its own, with the threads of this one; it goes on where an earlier one stopped."""
+    import torch
+
     command = [*launcher, __file__, "work", what, str(world.folder), str(out), str(workers)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    environment = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads()), "OMP_WAIT_POLICY": "PASSIVE"}
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 
@@ -341,7 +340,10 @@ def _campaigns(world: World, folder: Path, given: argparse.Namespace) -> Iterato
 
 
 def _write(out: Path, rows: list[dict[str, Any]], **facts: Any) -> None:
-    facts |= {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version()}
+    import torch
+
+    cores = f"{os.cpu_count()} cores, {torch.get_num_threads()} threads"
+    facts |= {"machine": f"{platform.machine()}, {cores}", "python": platform.python_version()}
     lines = [
         "# Faults",
         "",

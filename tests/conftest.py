@@ -18,6 +18,7 @@ import pytest
 
 from oscar_causal.cli import main
 
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # as the command does: threads that spin starve their neighbours
 os.environ.setdefault("TRITON_INTERPRET", "1")  # kernels without a GPU; Triton reads it when it is imported
 
 NASTY = (

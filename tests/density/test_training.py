@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -108,6 +108,62 @@ def test_the_best_weights_so_far_survive_an_interruption(
     train(fleet, tmp_path / "cut", config, resume=True)
     assert same_weights(tmp_path / "whole", tmp_path / "cut")
     assert json.loads((tmp_path / "cut" / "training.json").read_text())["history"] == history
+
+
+@pytest.fixture
+def two_threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.bits
+@pytest.mark.usefixtures("two_threads")
+def test_two_threads_train_the_same_bits_again_and_after_an_interruption(
+    fleet: Dataset, tiny: TrainConfig, tmp_path: Path
+) -> None:
+    """Batches so large that both threads have work; a run goes on with as many threads as it began with."""
+    config = replace(tiny, steps=4, evaluations=1, batch_tokens=2048, checkpoint_seconds=0.0)
+    threads: list[int] = []
+
+    def stop(step: int, *_: Any) -> None:
+        threads.append(torch.get_num_threads())
+        if step == 3:
+            raise KeyboardInterrupt
+
+    for name in ("one", "two"):
+        train(fleet, tmp_path / name, config)
+    with pytest.raises(KeyboardInterrupt):
+        train(fleet, tmp_path / "cut", config, on_step=stop)
+    torch.set_num_threads(1)
+    train(fleet, tmp_path / "cut", config, resume=True, on_step=lambda *_: threads.append(torch.get_num_threads()))
+    assert set(threads) == {2}
+    assert torch.get_num_threads() == 1
+    assert same_weights(tmp_path / "one", tmp_path / "two")
+    assert same_weights(tmp_path / "one", tmp_path / "cut")
+    assert json.loads((tmp_path / "cut" / "training.json").read_text())["threads"] == 2
+
+
+def test_other_libraries_do_not_go_on(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
+    config = replace(tiny, steps=3, checkpoint_seconds=0.0)
+
+    def stop(step: int, *_: Any) -> None:
+        if step == 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(fleet, tmp_path / "cut", config, on_step=stop)
+    plan = tmp_path / "cut.partial" / "plan.json"
+    found = json.loads(plan.read_text())
+    assert found["versions"]["torch"] == torch.__version__
+    plan.write_text(json.dumps({**found, "versions": {**found["versions"], "torch": "1.0"}}))
+    with pytest.raises(
+        UsageError, match=r"--resume: that run began with torch 1\.0 and this is 2.*; expected the same"
+    ):
+        train(fleet, tmp_path / "cut", config, resume=True)
+    plan.write_text(json.dumps(found))
+    train(fleet, tmp_path / "cut", config, resume=True)  # nothing was lost by the refusal
 
 
 def test_folds_go_on_too(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from oscar_causal import __version__
 from oscar_causal.data.batches import encode
 from oscar_causal.data.folders import read_json, write_json, write_text
 from oscar_causal.data.sequences import Dataset
@@ -21,7 +20,8 @@ from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
 from oscar_causal.density.checkpoint import has_checkpoint, remove_checkpoints, save_model
 from oscar_causal.density.lists import OnList, boundary_lists
 from oscar_causal.density.model import OscarModel
-from oscar_causal.density.partial import CARD, is_main_process, training_folder
+from oscar_causal.density.partial import CARD, is_main_process, processes, threads_of, training_folder
+from oscar_causal.density.precision import repeatable, versions
 from oscar_causal.density.quality import assess
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.training import OnStep, Trainer
@@ -55,7 +55,10 @@ def train(  # noqa: PLR0913 - it mirrors the verb
     if not dataset.label_names:
         raise UsageError("training: expected a dataset with at least one label, found none")
     how: dict[str, Any] = {"resume": resume, "workers": workers, "on_list": on_list, "on_step": on_step}
-    with training_folder(out, _plan(dataset, config, folds), resume=resume, force=force) as partial:
+    with (
+        training_folder(out, _plan(dataset, config, folds), resume=resume, force=force) as partial,
+        repeatable(threads_of(partial), processes().device),
+    ):
         if folds is None:
             outside = held_out(dataset.subject_ids, config.validation, seed=config.seed)
             return train_one(dataset, outside, partial, config, **how)
@@ -135,9 +138,10 @@ def _mean_scores(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def _plan(dataset: Dataset, config: TrainConfig, folds: int | None) -> dict[str, Any]:
-    """What must be the same when a run goes on after an interruption."""
+    """What must be the same when a run goes on after an interruption; it keeps the number of threads by itself."""
     counts = {"sequences": len(dataset), "events": len(dataset.events.ids), "digest": dataset.info.get("digest")}
-    return {"config": config.to_json(), "folds": folds, "dataset": counts}
+    decides = {"config": config.to_json(), "folds": folds, "dataset": counts}
+    return {**decides, "versions": versions(), "threads": torch.get_num_threads()}
 
 
 def _provenance(
@@ -155,7 +159,8 @@ def _provenance(
         "tokens_per_s": trainer.run.tokens / max(trainer.run.seconds, 1e-9),
         "seconds": time.time() - begun,
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine(),
-        "versions": {"oscar": __version__, "torch": torch.__version__, "python": platform.python_version()},
+        "threads": torch.get_num_threads(),
+        "versions": {**versions(), "python": platform.python_version()},
     }
 
 

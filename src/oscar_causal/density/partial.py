@@ -22,6 +22,7 @@ from oscar_causal.data.folders import (
     remove_leftovers,
     write_json,
 )
+from oscar_causal.density.precision import refuse_other_versions
 from oscar_causal.errors import FolderError, OscarError, UsageError
 
 LOCK, PLAN, CARD = "lock", "plan.json", "README.md"
@@ -67,6 +68,12 @@ def unfinished(out: Path) -> bool:
         next(partial.glob(pattern), None) is not None
         for pattern in ("checkpoint-*[0-9]", "fold-*/checkpoint-*[0-9]", CARD, f"fold-*/{CARD}")
     )
+
+
+def threads_of(partial: Path) -> int:
+    """Threads that the run in this folder began with: it goes on with as many, wherever it is resumed."""
+    plan = read_json(partial / PLAN) if (partial / PLAN).exists() else {}
+    return int(plan.get("threads", torch.get_num_threads()))
 
 
 def processes() -> Any:
@@ -120,6 +127,7 @@ def _compare(path: Path, plan: Mapping[str, Any]) -> None:
     changed = [key for key, value in plan["config"].items() if old.get(key) != value]
     if changed:
         raise UsageError(f"--resume: the unfinished run was made with another setting of {', '.join(changed)}")
+    refuse_other_versions(found.get("versions") or {})
 
 
 def _empty(partial: Path) -> None:

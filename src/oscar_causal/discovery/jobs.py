@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 
-from oscar_causal import __version__
 from oscar_causal.data.folders import finite_or_none, read_json
 from oscar_causal.data.stream import read_info
 from oscar_causal.density.checkpoint import model_digest
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.memory import GIB, TOKENS_PER_PASS
+from oscar_causal.density.precision import refuse_other_versions, versions
 from oscar_causal.discovery.results import fingerprint
 from oscar_causal.discovery.settings import DiscoveryConfig
 from oscar_causal.discovery.survey import Survey, plan_memory, survey
-from oscar_causal.errors import UsageError
 
 Indices = npt.NDArray[np.int64]
 
@@ -74,7 +71,8 @@ def prepare_run(
     usual = estimate.tokens_per_pass == TOKENS_PER_PASS[device.split(":")[0]]
     tokens = None if usual else estimate.tokens_per_pass
     before = read_json(partial_run(out)) if resume and partial_run(out).exists() else {}
-    _refuse_other_versions(before)
+    if before:
+        refuse_other_versions(before.get("versions") or {})
     if before and memory is None:
         tokens = before.get("tokens_per_pass")
     job = replace(job, tokens_per_pass=tokens)
@@ -90,20 +88,6 @@ def prepare_run(
 def partial_run(out: Path | str) -> Path:
     """The `run.json` of a run that is not finished."""
     return Path(out).with_name(f"{Path(out).name}.partial") / "run.json"
-
-
-def versions() -> dict[str, str]:
-    """Of the program and of the libraries that make its figures: others move the last bits."""
-    return {"oscar": __version__, "torch": torch.__version__, "numpy": np.__version__}
-
-
-def _refuse_other_versions(before: Mapping[str, Any]) -> None:
-    """One table must not be half from one library and half from another."""
-    began = before.get("versions") or {}
-    for name, now in versions().items():
-        if before and began.get(name) != now:
-            then = began.get(name, "an unrecorded version")
-            raise UsageError(f"--resume: that run began with {name} {then} and this is {now}; expected the same")
 
 
 def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints mutants
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints mutants portability
 
 setup: .venv/.setup-done
 
@@ -99,3 +99,6 @@ constraints: setup  # newest versions that all of PYTHONS can install; asks the 
 
 mutants: setup  # make mutants ONLY=discovery/looks: some of them again
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/mutants.py --out docs/results --only "$(ONLY)"
+
+portability: setup  # the tests as on other CPUs: ten runs of the suite
+	$(BIN)/python scripts/portability.py --out docs/results

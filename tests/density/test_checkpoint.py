@@ -71,6 +71,7 @@ sys.exit("torch._dynamo" in sys.modules)
     assert subprocess.run([sys.executable, "-c", code, model_folder], check=False).returncode == 0
 
 
+@pytest.mark.bits
 def test_round_trip(model_folder: Path, fleet: Dataset, tmp_path: Path) -> None:
     model = load_model(model_folder)
     save_model(model, tmp_path)

@@ -56,6 +56,7 @@ def test_answers_are_those_of_the_model(model: OscarModel, questions: list[Quest
         assert torch.allclose(answer, alone, atol=1e-5)
 
 
+@pytest.mark.bits
 def test_company_and_order_change_no_bit(model: OscarModel, questions: list[Question]) -> None:
     fast = CompiledNetwork(model.network, torch.float32)
     together = fast.label_logits(questions)
@@ -72,6 +73,7 @@ def test_half_precision_is_near(model: OscarModel, questions: list[Question]) ->
     assert 0 < (first - second).std() < 0.01 * first.std()  # another precision, the same network
 
 
+@pytest.mark.bits
 def test_event_laws_are_those_of_the_model(model: OscarModel, questions: list[Question]) -> None:
     fast = model.compiled(torch.float32)
     sequences = [question.contexts.rows(slice(0, 1)) for question in questions]
@@ -83,6 +85,7 @@ def test_event_laws_are_those_of_the_model(model: OscarModel, questions: list[Qu
         assert torch.allclose(logp, model.event_logp(part), atol=1e-4)
 
 
+@pytest.mark.bits
 def test_half_precision_leaves_the_law_of_replacements_alone(model: OscarModel, questions: list[Question]) -> None:
     sequences = [question.contexts.rows(slice(0, 1)) for question in questions]
     exact, half = (model.compiled(dtype).event_probs_together(sequences) for dtype in (torch.float32, torch.float16))
@@ -113,6 +116,7 @@ def test_out_of_memory_makes_smaller_launches(
         CompiledNetwork(model.network, torch.float32).label_logits(questions)
 
 
+@pytest.mark.bits
 def test_slopes_together_are_those_of_one_sequence(model: OscarModel, questions: list[Question]) -> None:
     generator = torch.Generator().manual_seed(1)
     asked = []

@@ -18,6 +18,7 @@ def contexts_of(types: np.ndarray) -> Contexts:
     return Contexts(ids, torch.arange(ids.shape[1], dtype=torch.float64), torch.zeros(ids.shape[1], 0))
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("name", ["graded", "hidden", "order"])
 def test_label_probs_are_the_process_own(name: str) -> None:
     process = example(name)

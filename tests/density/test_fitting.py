@@ -152,6 +152,7 @@ def test_a_channel_without_a_single_value(tmp_path: Path) -> None:
     assert np.isfinite(quality["labels"]["ece"])
 
 
+@pytest.mark.bits
 def test_the_same_seed_gives_the_same_weights(
     fleet: Dataset, tiny: TrainConfig, tmp_path: Path, model_folder: Path
 ) -> None:

@@ -37,6 +37,7 @@ def test_a_block_of_kernels_is_the_block() -> None:
     assert torch.allclose(found, block(state, rotation, tokens), atol=1e-4)
 
 
+@pytest.mark.bits
 @needs_triton
 @pytest.mark.parametrize("form", ["shared", "cross"])
 def test_launches_of_kernels_answer_as_those_without(form: str, monkeypatch: pytest.MonkeyPatch) -> None:

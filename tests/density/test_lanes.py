@@ -47,6 +47,7 @@ def test_without_a_gpu_a_lane_is_nothing() -> None:
         assert lane.recorded(lambda: torch.ones(2))().sum() == 2
 
 
+@pytest.mark.bits
 def test_launches_take_turns_and_no_bit_depends_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     network = Network(NetworkConfig(40, 3, width=32, heads=2, layers=1, hidden=40)).eval().requires_grad_(False)

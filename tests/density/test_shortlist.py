@@ -136,6 +136,7 @@ def test_slopes_along_voices_are_finite_differences() -> None:
         assert float(slopes[0, at]) == pytest.approx(float(wanted), rel=0.02, abs=0.02)
 
 
+@pytest.mark.bits
 def test_rows_and_runs_give_the_same_past() -> None:
     part, rng = random_shortlist(), np.random.default_rng(0)
     lengths = [4, 1, 6]

@@ -38,6 +38,7 @@ def test_patience(fleet: Dataset, tiny: TrainConfig, tmp_path: Path, monkeypatch
     assert event + 4.0 * weighted[all_of_it] == pytest.approx(looks[best]["held_out_loss"], rel=1e-5)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize(
     ("events", "alone", "whole", "believed"),
     [

@@ -47,6 +47,7 @@ def same_weights(one: Path, two: Path) -> bool:
     return left.keys() == right.keys() and all(torch.equal(left[name], right[name]) for name in left)
 
 
+@pytest.mark.bits
 def test_kill_9_then_resume_gives_the_same_bits(
     fleet: Dataset, tiny: TrainConfig, fleet_folder: Path, tmp_path: Path
 ) -> None:
@@ -85,6 +86,7 @@ def test_kill_9_then_resume_gives_the_same_bits(
     assert quality[0] == quality[1]
 
 
+@pytest.mark.bits
 def test_the_best_weights_so_far_survive_an_interruption(
     fleet: Dataset, tiny: TrainConfig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,6 +168,7 @@ def test_other_libraries_do_not_go_on(fleet: Dataset, tiny: TrainConfig, tmp_pat
     train(fleet, tmp_path / "cut", config, resume=True)  # nothing was lost by the refusal
 
 
+@pytest.mark.bits
 def test_folds_go_on_too(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
     config = replace(tiny, steps=6, checkpoint_seconds=0.0)
     train(fleet, tmp_path / "whole", config, folds=2)

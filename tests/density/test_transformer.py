@@ -57,6 +57,7 @@ def hidden(network: Network, tokens: Tokens) -> tuple[Tensor, Tensor]:
         return network(tokens)  # type: ignore[no-any-return]
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("form", FORMS)
 def test_a_later_event_never_changes_an_earlier_state(form: str) -> None:
     network = network_of(form)
@@ -76,6 +77,7 @@ def test_a_later_event_never_changes_an_earlier_state(form: str) -> None:
             assert (old[:, at] - new[:, at]).abs().amax(-1).min() > 1e-3  # and it does change its own
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("form", FORMS)
 def test_padding_never_matters(form: str) -> None:
     network = network_of(form)

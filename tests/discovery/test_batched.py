@@ -65,6 +65,7 @@ def test_verdicts_are_those_of_one_at_a_time(
         assert [item.probability for item in first] == pytest.approx([item.probability for item in second], abs=1e-5)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("estimator", CONFIGS)
 def test_company_order_and_number_change_no_bit(
     estimator: str, fast: OscarModel, fleet: Dataset, monkeypatch: pytest.MonkeyPatch
@@ -87,6 +88,7 @@ def test_other_models_and_means_are_asked_too(toy: Any, fast: OscarModel, fleet:
     assert verdicts(list(discover(folds.mean, fleet, config))) == verdicts(list(discover(mean, fleet, config)))
 
 
+@pytest.mark.bits
 def test_questions_of_waiting_threads_are_answered_together(
     fast: OscarModel, fleet: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

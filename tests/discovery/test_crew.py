@@ -34,6 +34,7 @@ def chain(ask: Ask, item: int) -> list[int]:
     return said
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("in_flight", [1, 2, 3, 7, 50])
 def test_results_do_not_depend_on_how_many_work_at_a_time(in_flight: int) -> None:
     items = [3, 0, 5, 1, 1, 4, 0, 2]

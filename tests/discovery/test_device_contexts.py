@@ -12,6 +12,7 @@ from oscar_causal.discovery.contexts import Stream
 from oscar_causal.discovery.device_contexts import draw_from, draw_on, running_sums, shuffle_ties, stacked_uniforms
 
 
+@pytest.mark.bits
 @settings(deadline=None, max_examples=80)
 @given(
     seed=st.integers(-5, 2**63),
@@ -28,6 +29,7 @@ def test_uniforms_are_those_of_numpy(seed: int, name: str, rows: int, columns: i
     assert ours.tobytes() == theirs.tobytes()
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("levels", [3, 10**9])  # uniforms with many ties and with none
 def test_ties_are_ordered_as_numpy_orders_them(levels: int) -> None:
     rng = np.random.default_rng(levels)

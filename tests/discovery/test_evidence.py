@@ -88,6 +88,7 @@ def rows_of(numbers: Any) -> tuple[pa.Table, pa.Table]:
     return pa.Table.from_pylist(verdicts, schema=VERDICT_SCHEMA), pa.Table.from_pylist(evidence, schema=EVIDENCE_SCHEMA)
 
 
+@pytest.mark.bits
 def test_a_thousand_shards_in_any_order_equal_one_pass_bit_for_bit(fleet: Dataset) -> None:
     where = Whereabouts.of(fleet, 90.0)
     whole = collect(*rows_of(range(SEQUENCES)), where)

@@ -22,6 +22,7 @@ def law_of(length: int, events: int) -> torch.Tensor:
     return torch.randn(length, events + 11, generator=generator).mul(3).softmax(-1)[:, :events]  # rows with a rest
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("events", [5, 128, 129, 3000])
 def test_laws_and_their_sums_are_those_of_torch(events: int, monkeypatch: pytest.MonkeyPatch) -> None:
     law, types = law_of(4, events), np.array([SPECIAL_IDS, events - 1])

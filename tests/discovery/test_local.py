@@ -56,6 +56,7 @@ def whole(toy: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.bits
 def test_a_batch_of_n_equals_n_singles(toy: Any, whole: Path, tmp_path: Path) -> None:
     singles: dict[tuple[str, str], str] = {}
     for i in range(0, 30, 4):
@@ -67,6 +68,7 @@ def test_a_batch_of_n_equals_n_singles(toy: Any, whole: Path, tmp_path: Path) ->
     assert len(singles) > 5
 
 
+@pytest.mark.bits
 def test_the_order_of_sequences_changes_no_table(toy: Any, whole: Path, tmp_path: Path) -> None:
     order = np.random.default_rng(3).permutation(30)
     discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, indices=order)
@@ -76,6 +78,7 @@ def test_the_order_of_sequences_changes_no_table(toy: Any, whole: Path, tmp_path
     )  # or this would test nothing
 
 
+@pytest.mark.bits
 def test_neither_shards_nor_processes_change_a_table(
     toy: Any, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -89,6 +92,7 @@ def test_neither_shards_nor_processes_change_a_table(
         assert [file.read_bytes() for file in files[0]] == [file.read_bytes() for file in files[1]]
 
 
+@pytest.mark.bits
 def test_shards_of_similar_length_change_no_table(
     toy: Any, whole: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -141,6 +145,7 @@ def test_an_interrupted_run_keeps_its_counts(
 # --- memory ---
 
 
+@pytest.mark.bits
 def test_a_cap_changes_pieces_is_recorded_and_moves_last_bits_only(toy: Any, whole: Path, tmp_path: Path) -> None:
     discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, memory=0.0008)
     run, plain = read_run(tmp_path / "r"), read_run(whole)

@@ -78,6 +78,7 @@ def setting(request: pytest.FixtureRequest) -> tuple[Any, Dataset]:
     return model, data.take([i for i in range(len(data)) if len(data.labels[i])][:COUNT])
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("estimator", CONFIGS)
 def test_whole_single_reversed_and_sharded_runs_agree_bit_by_bit(setting: tuple[Any, Dataset], estimator: str) -> None:
     model, data = setting
@@ -95,6 +96,7 @@ def test_whole_single_reversed_and_sharded_runs_agree_bit_by_bit(setting: tuple[
     assert hashes(discover(model, data, config)) == whole
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("estimator", CONFIGS)
 def test_a_killed_and_resumed_run_writes_the_same_bytes(
     setting: tuple[Any, Dataset], estimator: str, tmp_path: Path

@@ -172,6 +172,7 @@ def test_pasts_resample_the_first_c_events_and_nothing_else(workshop: Any) -> No
     assert len({tuple(row) for row in permuted[:, :4].tolist()}) == 24
 
 
+@pytest.mark.bits
 def test_pieces_of_contexts_change_nothing(workshop: Any) -> None:
     """The sum over contexts is taken piece by piece: many labels force small pieces."""
     labels = tuple(f"y{j}" for j in range(30_000))

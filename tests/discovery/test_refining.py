@@ -100,6 +100,7 @@ def test_labels_related_to_nothing_get_nothing(decoy_garage: Garage) -> None:
         assert sum(bool(texts) for texts in found.features.values()) <= most
 
 
+@pytest.mark.bits
 def test_workers_and_parts_do_not_matter(decoy_garage: Garage) -> None:
     """Parts are cut where a car ends, so that folds are the same."""
     cars = decoy_garage(1500, 2)

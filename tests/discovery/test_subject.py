@@ -52,6 +52,7 @@ def some_parts(workshop: Any) -> list[Variants]:
     ]
 
 
+@pytest.mark.bits
 def test_contexts_built_together_are_those_of_each_alone(workshop: Any) -> None:
     parts = some_parts(workshop)
     assert any(part.subject.ties is not None for part in parts)

@@ -52,6 +52,7 @@ def gone(pid: int, seconds: float = 30.0) -> bool:
     return False
 
 
+@pytest.mark.bits
 def test_kill_9_at_random_moments_then_resume(faults: Any, world: Any, undisturbed: str, tmp_path: Path) -> None:
     rng = np.random.default_rng()  # any moment will do: that is the claim
     out, kills = tmp_path / "r", []
@@ -197,6 +198,7 @@ def torchrun(faults: Any, world: Any, out: Path) -> Any:
     return faults.start("discover", world, out, launcher=(sys.executable, *words))
 
 
+@pytest.mark.bits
 def test_processes_of_torchrun_share_the_shards_and_end_together(
     faults: Any, world: Any, undisturbed: str, tmp_path: Path
 ) -> None:

@@ -19,6 +19,7 @@ def trained(faults: Any, world: Any, tmp_path_factory: pytest.TempPathFactory) -
     return str(faults.digest(out))
 
 
+@pytest.mark.bits
 def test_kill_9_at_random_moments_then_resume(faults: Any, world: Any, trained: str, tmp_path: Path) -> None:
     rng = np.random.default_rng()
     out, kills = tmp_path / "m", []

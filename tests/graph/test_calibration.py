@@ -37,6 +37,7 @@ def fleet(toy: Any) -> Dataset:
     return read_dataset(toy.fleet)
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("place", ["model", "folds"])
 def test_looks_alone_and_together_give_the_same_counts(toy: Any, fleet: Dataset, place: str) -> None:
     """Also for labels that nobody recorded: what to look at is told, not read off the dataset."""

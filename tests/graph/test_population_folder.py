@@ -124,6 +124,7 @@ def test_labels_of_a_dataset_are_counted_once(tmp_path: Path) -> None:
         sequences("c", "d")
 
 
+@pytest.mark.bits
 def test_populations_of_shards_merge_into_the_population_of_all(tmp_path: Path) -> None:
     for k in range(3):
         write_population(tmp_path / f"p{k}", population(shard(k), f"run {k}"))

@@ -175,6 +175,7 @@ def test_bad_calls_are_one_line(garage: Any, fleet: Dataset) -> None:
         RuleRecoveryConfig(backgrounds=1)
 
 
+@pytest.mark.bits
 def test_same_answer_twice_and_in_any_order(garage: Any, fleet: Dataset) -> None:
     model = garage.model(fleet, RULES, error=0.3)
     boundaries = {"or": ["A", "B"], "order": ["A", "B"]}

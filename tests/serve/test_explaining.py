@@ -23,6 +23,7 @@ from oscar_causal.serve.worker import Stopped
 SHORT = Settings(contexts=32, seed=3)
 
 
+@pytest.mark.bits
 def test_equal_to_the_library_bit_for_bit(models: ModelSet, fleet: Dataset) -> None:
     part = fleet.take(range(350, 356))
     config = DiscoveryConfig(intervention=InterventionConfig(contexts=32), seed=3)
@@ -43,6 +44,7 @@ def test_equal_to_the_library_bit_for_bit(models: ModelSet, fleet: Dataset) -> N
         assert not any(item.seen_in_training for item in found)
 
 
+@pytest.mark.bits
 def test_slices_change_no_bit(
     models: ModelSet, draw_sequence: Callable[..., Sequence], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -59,6 +61,7 @@ def test_slices_change_no_bit(
     assert sum(passes) == found[0].contexts
 
 
+@pytest.mark.bits
 def test_with_folds_equal_to_discover_folder(
     folds: ModelSet, folds_folder: Path, fleet_folder: Path, fleet: Dataset, tmp_path: Path
 ) -> None:

@@ -3,7 +3,7 @@
 What a compiler makes of a block goes through memory more often than it must: a gated feed-forward layer writes both of
 its halves only to read them again, a norm writes what the next product reads, and where a quarter of the features turns
 with the position all are read and written. Every row is added up in an order of its own: which rows stand beside it
-changes no bit.
+changes no bit on a GPU. (On Triton's interpreter NumPy multiplies, whose order depends on a row's place in its tile.)
 
 T tokens end to end, B rows of L tokens, D width, H heads, F hidden features of the feed-forward layer, K features of
 the bag of V event types.

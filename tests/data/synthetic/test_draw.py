@@ -26,6 +26,7 @@ def present(world: World, block: Block) -> np.ndarray:
     return block.events.indicator(len(world.event_names))  # (B, V)
 
 
+@pytest.mark.bits
 def test_a_block_is_the_same_whenever_it_is_drawn() -> None:
     world, block = fleet("hard")
     draw_block(world, 1)
@@ -36,6 +37,7 @@ def test_a_block_is_the_same_whenever_it_is_drawn() -> None:
     assert block.why == again.why
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("null", [False, True])
 def test_the_first_sequences_of_a_block_do_not_depend_on_the_others(null: bool) -> None:
     world, block = fleet("hard", null=null)

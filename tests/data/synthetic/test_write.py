@@ -22,6 +22,7 @@ def hashes(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
 
+@pytest.mark.bits
 def test_same_bytes_for_any_number_of_workers(tmp_path: Path) -> None:
     config = preset("hard", sequences=2500, **TINY)
     for name, workers in (("one", 1), ("two", 2), ("default", None)):
@@ -107,6 +108,7 @@ def test_bad_worker_counts(tmp_path: Path, workers: int) -> None:
         write_fleet(preset("demo"), 0, tmp_path / "fleet", workers=workers)
 
 
+@pytest.mark.bits
 def test_content_digest_is_the_same_in_every_environment(tmp_path: Path) -> None:
     """Recorded with numpy 2.4 / scipy 1.17 / pyarrow 26, found again with 1.26 / 1.12 / 17 and without vector units.
 

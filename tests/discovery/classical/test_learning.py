@@ -54,6 +54,7 @@ def test_the_rules_events_are_found(fleet: Dataset, method: Any) -> None:
         assert right == TRUTH
 
 
+@pytest.mark.bits
 @pytest.mark.parametrize("method", METHODS)
 def test_any_number_of_processes_gives_the_same_answer(fleet: Dataset, method: Any) -> None:
     config = BaselineConfig(method)
@@ -65,6 +66,7 @@ def test_any_number_of_processes_gives_the_same_answer(fleet: Dataset, method: A
     assert [whole["or"], whole["not"]] == without_times(one)
 
 
+@pytest.mark.bits
 def test_orders_in_several_processes(fleet: Dataset) -> None:
     config = BaselineConfig(features=FeatureConfig(("order",), windows=()))
     several = learn_boundaries(fleet, config, labels=["one", "or"], workers=2)

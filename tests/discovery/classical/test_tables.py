@@ -122,6 +122,7 @@ def test_sparse_and_categorical_tables_give_the_same_tests(table_of: MakeTable) 
     np.testing.assert_allclose(table_of(dense).entropies(columns), CategoricalTable(dense, names).entropies(columns))
 
 
+@pytest.mark.bits
 def test_categorical_turns_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     codes = np.random.default_rng(7).integers(0, 4, (300, 8))
     table = CategoricalTable(codes, [str(number) for number in range(8)])

@@ -57,6 +57,7 @@ def test_positions_of_a_row_become_distinct() -> None:
     assert distinct(np.array([[1, 1, 2]]), 9).tolist() == [[1, 2, 3]]
 
 
+@pytest.mark.bits
 def test_questions_of_several_labels_share_a_pass_and_keep_their_own_answer(opened: Any) -> None:
     model, backgrounds = opened
     labels = [model.vocabulary.label_ids[name] for name in RULES]

@@ -91,6 +91,7 @@ def test_shapley_over_all_orders_is_the_definition(case: Case, monkeypatch: pyte
     assert found.passes == 1 + len(every) * TYPES
 
 
+@pytest.mark.bits
 def test_sampled_shapley_values_add_up_and_come_again(case: Case) -> None:
     found = ShapleySampling(permutations=3).rate(case)
     assert found.scores.sum() == pytest.approx(VALUES[-1] - VALUES[0], abs=1e-5)

@@ -82,6 +82,7 @@ def test_what_was_explained_before_is_not_explained_again(settings: Settings, mo
         OneShot(prefix_settings(replace(SMALL, contexts=5))).measure(Place(settings()))
 
 
+@pytest.mark.bits
 def test_a_row_measured_again_elsewhere_gives_the_same_figures(settings: Settings, tmp_path: Path) -> None:
     row = OneShot(prefix_settings(SMALL), folds=2)
     first, again = row.measure(Place(settings())), row.measure(Place(settings(work=tmp_path / "elsewhere")))

@@ -45,6 +45,7 @@ def test_effects_are_differences_of_means() -> None:
         assert found[k] == pytest.approx(expected)
 
 
+@pytest.mark.bits
 def test_the_stage_is_the_same_compiled_or_not_and_in_any_order(work: Workload) -> None:
     plain = intervention_stage(work, work.model, range(8))
     fast = intervention_stage(work, work.model.compiled(torch.float32), range(8))

@@ -121,11 +121,9 @@ class Shortlist(nn.Module):
         return told + (self._pair_inputs(seen).unsqueeze(-1) * pairs).flatten(2, 3).sum(-2)
 
     def _look(self, past: Past, types: Tensor) -> Seen:
-        slots = torch.zeros(self.events + 1, dtype=torch.int64, device=types.device)
-        slots[types.flatten()] = torch.arange(1, types.numel() + 1, device=types.device)  # of a type's many, any one
-        wanted, found = slots[types], slots[past.event_ids]  # (Y', K), (R, L)
+        wanted, found, width = self._columns(past, types)  # (Y', K), (R, L)
         voice = torch.ones(found.shape, device=found.device) if past.voice is None else past.voice.float()
-        empty = voice.new_zeros(len(found), types.numel() + 1)
+        empty = voice.new_zeros(len(found), width)
         there = empty.scatter_reduce(1, found, voice, "amax")[:, wanted]  # (R, Y', K)
         head = wanted[:, : self.ordered]
         number = empty.scatter_add(1, found, voice)[:, head]  # (R, Y', Q)
@@ -136,6 +134,14 @@ class Shortlist(nn.Module):
             both = (empty.scatter_reduce(1, found, of, which, include_self=False) for of in clocks)
             ends.append(tuple(of[:, head] for of in both))
         return Seen(torch.cat([there, *often], dim=-1), there[..., : self.ordered], tuple(ends))  # type: ignore[arg-type]
+
+    def _columns(self, past: Past, types: Tensor) -> tuple[Tensor, Tensor, int]:
+        """A column for each type, of lists (Y', K) and of events (R, L), and how many: the fewer of V and Y' * K."""
+        if types.numel() > self.events:
+            return types, past.event_ids, self.events + 1
+        slots = torch.zeros(self.events + 1, dtype=torch.int64, device=types.device)
+        slots[types.flatten()] = torch.arange(1, types.numel() + 1, device=types.device)  # of a type's many, any one
+        return slots[types], slots[past.event_ids], types.numel() + 1
 
     def _look_in_rows(self, past: Past, types: Tensor) -> Seen:
         """The same where each row has its own lists (R, Y', K): fixed shapes, and nothing waits for the host."""

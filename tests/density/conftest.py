@@ -96,3 +96,24 @@ def folds_folder(fleet: Dataset, tiny: TrainConfig, tmp_path_factory: pytest.Tem
     out = tmp_path_factory.mktemp("folded") / "model"
     train(fleet, out, tiny, folds=3)
     return out
+
+
+@pytest.fixture(scope="session")
+def peak_bytes() -> Callable[[Callable[[], Any]], int]:
+    """Measure the most bytes that torch holds for some work at one time."""
+    return _peak_bytes
+
+
+def _peak_bytes(work: Callable[[], Any]) -> int:
+    """Most bytes allocated at one time, by adding up the profiler's record of allocations and frees."""
+    from torch.profiler import ProfilerActivity, profile
+
+    work()
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
+        work()
+    total = peak = 0
+    for event in record.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            total += event.nbytes()
+            peak = max(peak, total)
+    return peak

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -159,7 +160,9 @@ def test_an_estimate_counts_every_part() -> None:
         NetworkConfig(events=400, labels=3, width=64, heads=4, layers=1, hidden=1024),
     ],
 )
-def test_a_pass_takes_no_more_than_estimated_and_not_far_less(shape: NetworkConfig) -> None:
+def test_a_pass_takes_no_more_than_estimated_and_not_far_less(
+    shape: NetworkConfig, peak_bytes: Callable[[Any], int]
+) -> None:
     """Against the allocations that torch itself reports."""
     model = build(shape)
     rows, length = 40, 100
@@ -171,7 +174,9 @@ def test_a_pass_takes_no_more_than_estimated_and_not_far_less(shape: NetworkConf
 
 @pytest.mark.parametrize("length", [30, 150])
 @pytest.mark.parametrize("form", ["shared", "cross"])
-def test_a_pass_forward_and_back_takes_no_more_than_estimated(form: Any, length: int) -> None:
+def test_a_pass_forward_and_back_takes_no_more_than_estimated(
+    form: Any, length: int, peak_bytes: Callable[[Any], int]
+) -> None:
     shape = NetworkConfig(events=400, labels=3, width=64, heads=4, layers=2, hidden=160, label_form=form)
     model, asked = build(shape), contexts(1, length)
     law = model.event_probs(asked)
@@ -185,21 +190,6 @@ def test_slopes_in_pieces_are_the_same() -> None:
     whole = model.label_slopes(asked, torch.tensor([2, 0, 1]), law, (0.4, 0.1))
     model.pieces.tokens = 13
     torch.testing.assert_close(model.label_slopes(asked, torch.tensor([2, 0, 1]), law, (0.4, 0.1)), whole)
-
-
-def peak_bytes(work: Any) -> int:
-    """Most bytes allocated at one time, by adding up the profiler's record of allocations and frees."""
-    from torch.profiler import ProfilerActivity, profile
-
-    work()
-    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as record:
-        work()
-    total = peak = 0
-    for event in record.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            total += event.nbytes()
-            peak = max(peak, total)
-    return peak
 
 
 def test_free_memory_is_between_nothing_and_all() -> None:

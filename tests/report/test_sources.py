@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
+from oscar_causal.data.sequences import read_dataset
+from oscar_causal.data.writer import write_dataset
+from oscar_causal.discovery.boundary import Boundary, EventEvidence
+from oscar_causal.discovery.results import ResultsWriter
 from oscar_causal.errors import FolderError, UsageError
-from oscar_causal.report.sources import open_sources, read_qualities
+from oscar_causal.report.page import write_page
+from oscar_causal.report.page_data import ReportConfig, page_data
+from oscar_causal.report.sources import open_sources, plan_report, read_qualities
 
 
 def test_the_run_names_them(place: Path) -> None:
@@ -67,3 +76,27 @@ def test_qualities_of_folds(place: Path, tmp_path: Path) -> None:
         shutil.copytree(place / "model", tmp_path / f"fold-{k}")
     (tmp_path / "folds.json").write_text(json.dumps({"kind": "folds", "format_version": 1, "folds": 2, "seed": 0}))
     assert len(read_qualities(tmp_path)) == 2
+
+
+def test_the_memory_of_a_page_is_about_what_is_estimated(tmp_path: Path) -> None:
+    """Against the Python objects that are alive together: 1,200 sequences, two labels each, ten events tested."""
+    names = [f"car {k}" for k in range(1200)]
+    rows = [
+        {"sequence_id": n, "events": [f"e{k}" for k in range(20)], "times": [0.5 * k for k in range(20)]} for n in names
+    ]
+    write_dataset(tmp_path / "fleet", [pa.Table.from_pylist(rows)])
+    kinds: list[Any] = ["cause", "cause", "cause", "inhibitor", *["no effect"] * 6]
+    tested = tuple(EventEvidence(f"e{k}", (k,), kind, 0.3, se=0.1, indicator=0.3) for k, kind in enumerate(kinds))
+    digest = read_dataset(tmp_path / "fleet").info["digest"]
+    run = {"estimator": "mine", "dataset": {"path": str(tmp_path / "fleet"), "digest": digest}, "fingerprint": "x"}
+    writer = ResultsWriter(tmp_path / "results", run)
+    writer.write_shard(0, [Boundary(name, label, True, 0.5, tested) for name in names for label in ("x", "y")])
+    writer.finish()
+    plan = plan_report(tmp_path / "results", 600)
+    assert plan.parts["dataset"] > 1200 * 20 * 12
+    tracemalloc.start()
+    sources = open_sources(tmp_path / "results")
+    write_page(page_data(sources, ReportConfig(limit=600)), tmp_path / "page.html")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 0.7 < plan.total / peak < 2.5

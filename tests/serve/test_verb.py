@@ -44,6 +44,8 @@ def test_it_listens_answers_and_ends(model_folder: Path, fleet_folder: Path) -> 
         process.terminate()
         out, err = process.communicate(timeout=30)
     assert "Traceback" not in err
+    assert err.startswith("memory: about 0.")
+    assert told["memory"]["dataset_gib"] > 0
     assert process.returncode in (0, -signal.SIGTERM)
 
 
@@ -57,6 +59,7 @@ def test_it_listens_answers_and_ends(model_folder: Path, fleet_folder: Path) -> 
         (("--port", "70000"), "port"),
         (("--host", "::1%nowhere", "--token", "a token of enough letters"), "cannot listen"),
         (("--dataset", "NOWHERE"), "NOWHERE"),
+        (("--memory", "0.00001"), "--memory: expected at least"),
     ],
 )
 def test_what_it_refuses(

@@ -100,3 +100,20 @@ def test_mistakes_are_one_line(
     places = {"RESULTS": place / "results", "FLEET": place / "fleet"}
     oscar(*(str(places.get(word, word)) for word in words)).refused(expected)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_report_tells_its_memory_before_it_begins(oscar: Oscar, place: Path, tmp_path: Path) -> None:
+    ran = oscar("report", place / "results", "--out", tmp_path / "page.html", "--memory", 4, "--json")
+    assert ran.code == 0, ran.err
+    assert ran.err.startswith(
+        "memory: about 0.00 GiB (weights 0.00, dataset 0.00, results 0.00, page 0.00), at most 4.00"
+    )
+    assert json.loads(ran.out)["memory"]["total_gib"] > 0
+
+
+def test_a_report_without_room_is_one_line(oscar: Oscar, place: Path, tmp_path: Path) -> None:
+    ran = oscar("report", place / "results", "--out", tmp_path / "page.html", "--memory", 0.00001)
+    assert ran.code == 2
+    assert len(ran.err.splitlines()) == 1
+    assert "--memory: expected at least 0.00 GiB for a page of 3 explained pairs with 4 causes" in ran.err
+    assert not list(tmp_path.iterdir())

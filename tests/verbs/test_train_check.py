@@ -72,6 +72,29 @@ def test_train_tells_json_alone_on_stdout(oscar: Oscar, fleet: Path, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_both_tell_their_memory_before_they_begin(oscar: Oscar, fleet: Path, model: Path, tmp_path: Path) -> None:
+    for words in (("train", fleet, "--out", tmp_path / "model", *QUICK), ("check", model, fleet)):
+        ran = oscar(*words, "--memory", 4, "--json")
+        assert ran.code == 0, ran.err
+        assert ran.err.startswith("memory: about 0.")
+        assert "at most 4.00" in ran.err.splitlines()[0]
+        told = json.loads(ran.out)["memory"]
+        assert (told["cap_gib"], told["smaller"]) == (4.0, {})
+        assert 0 < told["weights_gib"] < told["total_gib"]
+
+
+@pytest.mark.parametrize("memory", ["0", "0.00001"])
+def test_too_little_memory_is_one_line_before_anything_is_done(
+    oscar: Oscar, fleet: Path, model: Path, tmp_path: Path, memory: str
+) -> None:
+    for words in (("train", fleet, "--out", tmp_path / "model", *QUICK), ("check", model, fleet)):
+        ran = oscar(*words, "--memory", memory)
+        assert ran.code == 2
+        assert len(ran.err.splitlines()) == 1
+        assert "--memory: expected a" in ran.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_selection_can_be_trained_on(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
     assert oscar("select", fleet, "--fraction", 0.1, "--out", tmp_path / "part").code == 0
     ran = oscar("train", tmp_path / "part", "--out", tmp_path / "model", *QUICK)

@@ -118,18 +118,19 @@ def plan_batches(
     rng = np.random.default_rng([seed, epoch, 0xBA7C4])
     order = rng.permutation(len(lengths))
     if not padded:
-        return _fill(lengths, order, tokens, padded=False, most=most_sequences)
+        return fill_batches(lengths, order, tokens, padded=False, most=most_sequences)
     pool = max(1, 64 * tokens // max(1, int(lengths.mean()))) if len(lengths) else 1
     batches: list[Int64] = []
     for begin in range(0, len(order), pool):
         part = order[begin : begin + pool]
-        batches += _fill(
+        batches += fill_batches(
             lengths, part[np.argsort(lengths[part], kind="stable")], tokens, padded=True, most=most_sequences
         )
     return [batches[i] for i in rng.permutation(len(batches))]
 
 
-def _fill(lengths: Int64, order: Int64, tokens: int, *, padded: bool, most: int | None) -> list[Int64]:
+def fill_batches(lengths: Int64, order: Int64, tokens: int, *, padded: bool, most: int | None = None) -> list[Int64]:
+    """Cut `order` into batches of at most `tokens` tokens and `most` sequences, counted as in `plan_batches`."""
     most = most or len(order)
     batches, begin, total, longest = [], 0, 0, 0
     for at, index in enumerate(order):

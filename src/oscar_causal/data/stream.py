@@ -16,6 +16,9 @@ from oscar_causal.errors import DataError, FolderError
 MOST_ROWS, MOST_BYTES = 10_000_000, 4 << 30
 """Of a row group, unpacked; the format's own writer closes a group at 10,000 rows."""
 
+EVENT_BYTES = 24
+"""Of an event of a dataset in memory: its id, its time, and a copy of the time while it is read."""
+
 
 def read_info(path: Path | str) -> dict[str, Any]:
     """The content of `dataset.json`; what is no dataset folder, or a newer one, is a FolderError."""
@@ -35,6 +38,22 @@ def sequence_files(path: Path | str) -> list[Path]:
     if not files:
         raise FolderError(f"{Path(path) / 'sequences'}: expected Parquet files, found none")
     return files
+
+
+def memory_bytes(path: Path | str) -> int:
+    """Bytes that `read_dataset` and its times take, about, from the ends of the files alone."""
+    read_info(path)
+    total = 0
+    for file in sequence_files(path):
+        with open_parquet(file) as parquet:
+            meta = parquet.metadata
+            for group in range(meta.num_row_groups):
+                columns = [meta.row_group(group).column(index) for index in range(meta.num_columns)]
+                for column in columns:
+                    name = column.path_in_schema.split(".")[0]
+                    total += EVENT_BYTES * column.num_values if name == "events" else 0
+                    total += 2 * column.total_uncompressed_size if name in ("sequence_id", "subject_id") else 0
+    return total
 
 
 def stream_tables(path: Path | str) -> Iterator[pa.Table]:

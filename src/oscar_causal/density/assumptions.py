@@ -236,8 +236,8 @@ def _event_nats(evidence: Evidence) -> tuple[float, float]:
     number = 0
     for row, model in evidence.sample():
         ids = evidence.encoded.events[row].astype(np.int64)
-        probs = model.event_probs(sequence_contexts(evidence.encoded, row)).double().cpu().numpy()  # (L, V)
-        model_nats -= float(np.log(np.maximum(probs[np.arange(len(ids)), ids], 1e-300)).sum())
+        probs = model.observed_probs(sequence_contexts(evidence.encoded, row)).double().cpu().numpy()  # (L,)
+        model_nats -= float(np.log(np.maximum(probs, 1e-300)).sum())
         unigram_nats -= float(unigram[ids].sum())
         number += len(ids)
     return model_nats / max(number, 1), unigram_nats / max(number, 1)

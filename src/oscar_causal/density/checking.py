@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from oscar_causal.data.batches import Encoded
 from oscar_causal.data.folders import write_json
 from oscar_causal.data.sequences import Dataset, Int64
 from oscar_causal.density.assumptions import Evidence, survey
+from oscar_causal.density.estimates import CheckWork, Plan
 from oscar_causal.density.folds import MEAN, ModelSet, load_models
+from oscar_causal.density.memory import cap_bytes
 from oscar_causal.density.quality import (
     Float64,
     Judged,
@@ -38,19 +41,30 @@ class _Chosen:
 
 
 def check(
-    model: Path | str, dataset: Dataset, *, update: bool = False, device: str = "cpu", with_assumptions: bool = True
+    model: Path | str,
+    dataset: Dataset,
+    *,
+    update: bool = False,
+    device: str = "cpu",
+    with_assumptions: bool = True,
+    memory: float | None = None,
+    on_plan: Callable[[Plan], None] | None = None,
 ) -> dict[str, Any]:
     """Judge a model folder on a dataset: the figures of `quality.json`, labels not to trust, assumptions.
 
     Sequences of subjects seen in training are left out; when nothing is left all are used and `unseen` is false. Folds
     are judged together, each sequence by a fold that never saw its subject. The stored calibration is used as it is.
-    `update` rewrites `quality.json` (of each fold, on the sequences that fold never saw).
+    `update` rewrites `quality.json` (of each fold, on the sequences that fold never saw). `memory` is the most that it
+    may take in GiB (default: a share of what is free); `on_plan` hears the plan.
     """
     models = load_models(model, device=device)
     chosen = _choose(models, dataset)
     encoded = models.models[0].encode(dataset.take(chosen.rows))
     if update and not chosen.unseen:
         raise UsageError("--update: every subject was seen in training; figures on seen subjects must not be stored")
+    plan = _plan_memory(models, encoded, device, memory)
+    if on_plan is not None:
+        on_plan(plan)
     judged = _judge(models, encoded, chosen.routes)
     found = quality_content(judged, models.vocabulary.labels, None, evaluated_on=chosen.told)
     for name in ("kind", "format_version", "calibration"):
@@ -62,6 +76,7 @@ def check(
         "not_trusted": {name: row["reason"] for name, row in found["per_label"].items() if not row["trusted"]},
         "times": _times(models, encoded, chosen.routes),
         "updated": [],
+        "memory": plan.to_json(),
     }
     if with_assumptions:
         evidence = Evidence(models, dataset, encoded, np.arange(len(encoded)), chosen.routes, judged)
@@ -69,6 +84,17 @@ def check(
     if update:
         found["updated"] = _update(Path(model), models, dataset)
     return found
+
+
+def _plan_memory(models: ModelSet, encoded: Encoded, device: str, memory: float | None) -> Plan:
+    """What the check will take; models answer in smaller pieces where memory is short."""
+    network = models.models[0].network
+    weights = sum(tensor.nbytes for model in models.models for tensor in model.network.state_dict().values())
+    kind = device.split(":")[0]
+    plan = CheckWork(network.config, weights, encoded.events.lengths, kind).plan(cap_bytes(memory, device))
+    for model in models.models:
+        model.pieces.tokens = plan.pieces.get("tokens_per_pass")
+    return plan
 
 
 def _choose(models: ModelSet, dataset: Dataset) -> _Chosen:

@@ -245,6 +245,13 @@ def load_checkpoint(folder: Path) -> tuple[dict[str, Tensor], dict[str, Any]] | 
     return load_tensors(found[-1] / "state.safetensors"), state
 
 
+def checkpoint_pieces(folder: Path) -> dict[str, Any] | None:
+    """How the newest checkpoint's run cuts its steps; None = there is none, or it is older than such plans."""
+    found = _checkpoints(folder)
+    pieces = read_json(found[-1] / "state.json").get("pieces") if found else None
+    return pieces if isinstance(pieces, dict) else None
+
+
 def has_checkpoint(folder: Path) -> bool:
     """Is there one to go on from?"""
     return bool(_checkpoints(folder))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -11,22 +12,27 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from oscar_causal.data.batches import encode
+from oscar_causal.data.batches import Encoded, encode
 from oscar_causal.data.folders import read_json, write_json, write_text
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import folds as subject_folds
 from oscar_causal.data.subjects import held_out, pack_subjects
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
-from oscar_causal.density.checkpoint import has_checkpoint, remove_checkpoints, save_model
+from oscar_causal.density.checkpoint import checkpoint_pieces, has_checkpoint, remove_checkpoints, save_model
+from oscar_causal.density.estimates import Plan, TrainPieces, TrainWork
 from oscar_causal.density.lists import OnList, boundary_lists
+from oscar_causal.density.memory import Pieces, cap_bytes
 from oscar_causal.density.model import OscarModel
 from oscar_causal.density.partial import CARD, is_main_process, processes, threads_of, training_folder
 from oscar_causal.density.precision import repeatable, versions
 from oscar_causal.density.quality import assess
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.training import OnStep, Trainer
-from oscar_causal.density.transformer import Network
+from oscar_causal.density.transformer import Network, NetworkConfig
 from oscar_causal.errors import UsageError
+
+OnPlan = Callable[[Plan], None]
+"""Called with the memory plan before a model is trained."""
 
 
 def train(  # noqa: PLR0913 - it mirrors the verb
@@ -38,6 +44,8 @@ def train(  # noqa: PLR0913 - it mirrors the verb
     resume: bool = False,
     force: bool = False,
     workers: int = 1,
+    memory: float | None = None,
+    on_plan: OnPlan | None = None,
     on_list: OnList | None = None,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
@@ -47,14 +55,16 @@ def train(  # noqa: PLR0913 - it mirrors the verb
     explained by a model that never saw it. While training the work lies in `<out>.partial`; after a kill the same call
     with `resume` goes on from there. `workers` processes look for what each label listens to (a script that asks for
     several needs the usual `if __name__ == "__main__"`); the answer does not depend on their number. `on_list`
-    hears how far they are.
+    hears how far they are. `memory` is the most that training may take in GiB beside the program and the dataset
+    (default: a share of what is free); where it is short, steps are cut into smaller pieces. `on_plan` hears the plan.
     """
     out, config = Path(out), config or TrainConfig()
     if folds is not None and folds < 2:
         raise UsageError(f"folds: expected at least 2, got {folds}")
     if not dataset.label_names:
         raise UsageError("training: expected a dataset with at least one label, found none")
-    how: dict[str, Any] = {"resume": resume, "workers": workers, "on_list": on_list, "on_step": on_step}
+    how: dict[str, Any] = {"resume": resume, "workers": workers, "memory": memory}
+    how |= {"on_plan": on_plan, "on_list": on_list, "on_step": on_step}
     with (
         training_folder(out, _plan(dataset, config, folds), resume=resume, force=force) as partial,
         repeatable(threads_of(partial), processes().device),
@@ -74,6 +84,8 @@ def train_one(  # noqa: PLR0913 - what `train` was told, for one model
     vocabulary: Vocabulary | None = None,
     resume: bool = False,
     workers: int = 1,
+    memory: float | None = None,
+    on_plan: OnPlan | None = None,
     on_list: OnList | None = None,
     on_step: OnStep | None = None,
 ) -> dict[str, Any]:
@@ -93,23 +105,28 @@ def train_one(  # noqa: PLR0913 - what `train` was told, for one model
     if not vocabulary.events:
         raise UsageError(f"min_count: expected event types seen at least {config.min_count:,} times, found none")
     inside, held = (encode(part, vocabulary, max_length=config.max_length) for part in (inside_data, outside_data))
+    shape = config.network(events=vocabulary.size, labels=len(vocabulary.labels), channels=len(dataset.channels))
+    began = checkpoint_pieces(folder) if resume and memory is None else None  # a resumed run keeps its pieces
+    plan = _plan_memory(shape, config, inside, held, memory, began)
+    if on_plan is not None:
+        on_plan(plan)
+    pieces = TrainPieces(**plan.pieces)
     torch.manual_seed(config.seed)
-    network = Network(
-        config.network(events=vocabulary.size, labels=len(vocabulary.labels), channels=len(dataset.channels))
-    )
+    network = Network(shape)
     lists = None
     if network.shortlist is not None and not (resume and has_checkpoint(folder)):  # a checkpoint knows its own
         size = network.shortlist.types.shape[1]
         lists = boundary_lists(inside_data, vocabulary, size, workers=workers, on_list=on_list)
-    trainer = Trainer(network, config, inside, held, folder, lists)
+    trainer = Trainer(network, config, inside, held, folder, lists, pieces)
     history = trainer.fit(resume=resume, on_step=on_step)
     network.eval().requires_grad_(False)
-    model = OscarModel(network, vocabulary, dataset.channels, config.max_length, config.min_context)
+    limits = config.max_length, config.min_context
+    model = OscarModel(network, vocabulary, dataset.channels, *limits, pieces=Pieces(pieces.held_out))
     quality = assess(model, held, evaluated_on=f"{len(held)} held-out sequences of the training dataset", fit=True)
     if trainer.accelerator.is_main_process:
         save_model(model, folder)
         write_json(folder / "quality.json", quality)
-        write_json(folder / "training.json", _provenance(inside_data, config, trainer, history, begun))
+        write_json(folder / "training.json", _provenance(inside_data, config, trainer, history, begun, plan))
         write_text(folder / CARD, _card(dataset, config, quality, network))
         remove_checkpoints(folder)
     return quality
@@ -144,8 +161,32 @@ def _plan(dataset: Dataset, config: TrainConfig, folds: int | None) -> dict[str,
     return {**decides, "versions": versions(), "threads": torch.get_num_threads()}
 
 
+def _plan_memory(
+    shape: NetworkConfig,
+    config: TrainConfig,
+    inside: Encoded,
+    held: Encoded,
+    memory: float | None,
+    began: Mapping[str, Any] | None,
+) -> Plan:
+    """What training will take; `began`: pieces that are decided already."""
+    state = processes()
+    device = state.device.type
+    cap = cap_bytes(memory, device, sharing=1 if device == "cuda" else state.num_processes)
+    fixed = device == "cuda" or state.num_processes > 1
+    work = TrainWork(
+        shape, inside.events.lengths, held.events.lengths, config.batch_tokens // state.num_processes, device, fixed
+    )
+    return work.plan(cap) if began is None else work.estimate(TrainPieces(**began), cap)
+
+
 def _provenance(
-    dataset: Dataset, config: TrainConfig, trainer: Trainer, history: list[dict[str, float]], begun: float
+    dataset: Dataset,
+    config: TrainConfig,
+    trainer: Trainer,
+    history: list[dict[str, float]],
+    begun: float,
+    plan: Plan,
 ) -> dict[str, Any]:
     return {
         "config": config.to_json(),
@@ -158,6 +199,7 @@ def _provenance(
         "tokens": trainer.run.tokens,
         "tokens_per_s": trainer.run.tokens / max(trainer.run.seconds, 1e-9),
         "seconds": time.time() - begun,
+        "memory": plan.to_json(),
         "device": torch.cuda.get_device_name() if torch.cuda.is_available() else platform.machine(),
         "threads": torch.get_num_threads(),
         "versions": {**versions(), "python": platform.python_version()},

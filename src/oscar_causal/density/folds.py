@@ -68,6 +68,10 @@ class MeanModel:
         """The models' mean P(event i = v | events before i): (L, V)."""
         return torch.stack([model.event_probs(sequence) for model in self.models]).mean(0)
 
+    def observed_probs(self, sequence: Contexts) -> Tensor:
+        """The models' mean P(the event that stands at position i | events before i): (L,)."""
+        return torch.stack([model.observed_probs(sequence) for model in self.models]).mean(0)
+
 
 @dataclass(frozen=True, eq=False)
 class ModelSet:

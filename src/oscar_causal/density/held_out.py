@@ -25,36 +25,47 @@ BELIEVED = (1.0, 0.8, 0.6, 0.4, 0.3, 0.2, 0.1, 0.0)
 
 EVENTS = 1 << 16
 """Events that the next-event loss is taken over, about: whole sequences, evenly spread over those held out."""
+MOST_LOGITS = 1 << 33
+"""Logits of those events, all in all: beyond 131,072 event types fewer events are looked at."""
 TOKENS = {"cpu": 1 << 13, "cuda": 1 << 15}
 """Tokens of a pass."""
 
 
 @torch.inference_mode()
-def held_out_event_loss(network: Network, encoded: Encoded) -> float:
-    """Mean over events of -log P(event | events before it), in nats."""
+def held_out_event_loss(
+    network: Network, encoded: Encoded, *, tokens: int | None = None, logits: int | None = None
+) -> float:
+    """Mean over events of -log P(event | events before it), in nats.
+
+    `tokens` of a pass and `logits`, tokens whose logits exist together: fewer than usual where memory is short.
+    """
     device = network.label_head.weight.device
-    every = max(1, -(-len(encoded.events.ids) // EVENTS))
+    most = max(1, min(EVENTS, MOST_LOGITS // network.config.events))
+    every = max(1, -(-len(encoded.events.ids) // most))
     some = np.arange(0, len(encoded), every)
     total, count = torch.zeros((), dtype=torch.float64, device=device), 0
-    for chosen in length_batches(encoded.events.lengths[some], TOKENS[device.type]):
-        tokens = to_tokens(pad(encoded, some[chosen]), device)
+    chunk = logits or CHUNK
+    for chosen in length_batches(encoded.events.lengths[some], tokens or TOKENS[device.type]):
+        batch = to_tokens(pad(encoded, some[chosen]), device)
         lengths = send(encoded.events.lengths[some[chosen]], device)
-        real = torch.arange(tokens.event_ids.shape[1] - 1, device=device) < lengths[:, None]  # (B, L)
-        states, targets = event_states(network, tokens)[:, :-1][real], tokens.event_ids[:, 1:][real]
-        for part, wanted in zip(torch.split(states, CHUNK), torch.split(targets, CHUNK), strict=True):
+        real = torch.arange(batch.event_ids.shape[1] - 1, device=device) < lengths[:, None]  # (B, L)
+        states, targets = event_states(network, batch)[:, :-1][real], batch.event_ids[:, 1:][real]
+        for part, wanted in zip(torch.split(states, chunk), torch.split(targets, chunk), strict=True):
             total += F.cross_entropy(network.event_logits(part).float(), wanted, reduction="sum").double()
         count += len(targets)
     return float(total) / max(1, count)
 
 
 @torch.inference_mode()
-def held_out_label_losses(network: Network, encoded: Encoded, config: TrainConfig) -> tuple[list[float], list[float]]:
+def held_out_label_losses(
+    network: Network, encoded: Encoded, config: TrainConfig, *, tokens: int | None = None
+) -> tuple[list[float], list[float]]:
     """Mean over labelled sequences of the label cross entropy, summed over labels (nats), for each of `BELIEVED`.
 
-    After the last event, and with prefixes weighed in as training does.
+    After the last event, and with prefixes weighed in as training does; `tokens` of a pass as above.
     """
     labelled = np.flatnonzero(encoded.labelled)
-    room = TOKENS[network.label_head.weight.device.type]
+    room = tokens or TOKENS[network.label_head.weight.device.type]
     totals = torch.zeros(2, len(BELIEVED), dtype=torch.float64)
     for chosen in length_batches(encoded.events.lengths[labelled], room):
         indices = labelled[chosen]

@@ -134,15 +134,40 @@ def plan(work: Work, *, cap: float, device: str) -> Estimate:
     return found
 
 
+def cap_bytes(gib: float | None, device: str, *, sharing: int = 1) -> float:
+    """Most bytes that one process may take: `gib` (--memory), or its part of a share of what is free."""
+    if gib is not None and not gib > 0:
+        raise UsageError(f"--memory: expected a number of GiB above 0, got {gib}")
+    if gib is None:
+        return FREE_SHARE * free_bytes(device) / sharing
+    room = None if device.startswith("cuda") else _address_room()
+    return gib * GIB if room is None else min(gib * GIB, room)
+
+
 def free_bytes(device: str) -> int:
-    """Memory that is free on a device; on the CPU what the system calls available, within the limits of a container."""
+    """Memory that is free on a device; on the CPU what the system calls available, within the limits of a container
+    and of `ulimit -v`.
+    """
     if device.startswith("cuda"):
         import torch
 
         return int(torch.cuda.mem_get_info(device)[0])
     free = _available() or os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit, used = (_number(Path("/sys/fs/cgroup") / name) for name in ("memory.max", "memory.current"))
-    return free if limit is None or used is None else min(free, max(0, limit - used))
+    free = free if limit is None or used is None else min(free, max(0, limit - used))
+    room = _address_room()
+    return free if room is None else min(free, room)
+
+
+def _address_room() -> int | None:
+    """Bytes of address space that `ulimit -v` still leaves to this process; None = no limit."""
+    try:
+        import resource  # not on Windows
+    except ImportError:
+        return None
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    used = _number(Path("/proc/self/statm"))
+    return None if limit == resource.RLIM_INFINITY or used is None else max(0, limit - used * resource.getpagesize())
 
 
 def _available() -> int | None:
@@ -156,6 +181,6 @@ def _available() -> int | None:
 
 def _number(path: Path) -> int | None:
     try:
-        return int(path.read_text())
-    except (OSError, ValueError):  # no such limit
+        return int(path.read_text().split()[0])
+    except (OSError, ValueError, IndexError):  # no such limit
         return None

@@ -30,6 +30,8 @@ __all__ = ["TOKENS_PER_PASS", "OscarModel", "length_batches", "pieces_of", "sequ
 
 MOST_LOGITS = 1 << 22
 """Next-event logits of contexts that exist at the same time."""
+MOST_OBSERVED = 1 << 25
+"""Next-event probabilities of one sequence that exist at the same time: 512 events over 65,000 types."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,15 @@ class OscarModel:
         """`event_probs` of several sequences: (L, V) each."""
         states = [hidden_x[0, :-1] for hidden_x in self._event_states(sequences)]
         return [self.network.event_law(state) for state in states]
+
+    @torch.inference_mode()
+    def observed_probs(self, sequence: Contexts) -> Tensor:
+        """P(the event that stands at position i | events before i), `event_probs` read at the events: (L,)."""
+        (states,) = self._event_states([sequence])
+        size = max(1, MOST_OBSERVED // self.network.config.events)  # positions whose laws exist together
+        ids = send(sequence.event_ids[0], self.device)
+        parts = zip(torch.split(states[0, :-1], size), torch.split(ids, size), strict=True)
+        return torch.cat([self.network.event_law(part).gather(1, events[:, None])[:, 0] for part, events in parts])
 
     def _event_states(self, contexts: Sequence[Contexts]) -> list[Tensor]:
         if self.fast is not None:

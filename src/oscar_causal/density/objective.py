@@ -14,7 +14,7 @@ from oscar_causal.data.keyed import keyed_uniforms
 from oscar_causal.data.sequences import Int64
 from oscar_causal.data.vocabulary import PAD_ID, SPECIAL_IDS, UNKNOWN_ID
 from oscar_causal.density.labels import label_loss
-from oscar_causal.density.next_event import next_event_loss, time_loss
+from oscar_causal.density.next_event import CHUNK, next_event_loss, time_loss
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.shortlist import past_in_run
 from oscar_causal.density.transformer import Network, Tokens
@@ -47,12 +47,15 @@ class Objective(nn.Module):
 
     emphasis: Tensor | None
 
-    def __init__(self, network: Network, config: TrainConfig, emphasis: Tensor | None = None) -> None:
-        """`emphasis` (Y,): log weight of each label's positives (see `label_loss`)."""
+    def __init__(
+        self, network: Network, config: TrainConfig, emphasis: Tensor | None = None, logits: int | None = None
+    ) -> None:
+        """`emphasis` (Y,): log weight of each label's positives (see `label_loss`); `logits`: see `TrainPieces`."""
         super().__init__()
         self.register_buffer("emphasis", emphasis, persistent=False)
         self.network = network
         self.config = config
+        self.logits = logits or CHUNK
         self.run_network: Callable[[Tokens], tuple[Tensor, Tensor]] = network
         """The network, or its compiled form."""
 
@@ -67,7 +70,9 @@ class Objective(nn.Module):
         if torch.is_autocast_enabled(hidden_x.device.type):
             hidden_x = hidden_x.to(torch.get_autocast_dtype(hidden_x.device.type))
         real = (step.next_ids >= 0).float()
-        event = next_event_loss(hidden_x, network.embedding.events.weight, step.next_ids, token_scale)
+        event = next_event_loss(
+            hidden_x, network.embedding.events.weight, step.next_ids, token_scale, chunk=self.logits
+        )
         gap = time_loss(network.gap_head(hidden_x), step.next_gaps, real) * token_scale
         positions = step.tokens.positions
         begins = step.places - positions.expand(step.tokens.event_ids.shape).flatten()[step.places]

@@ -53,7 +53,8 @@ def logits_at(model: OscarModel, encoded: Encoded, rows: Int64, positions: Int64
     """Uncalibrated label logits of the chosen sequences after their first `positions[s, p]` events: (S, P, Y)."""
     result = np.empty((*positions.shape, len(model.vocabulary.labels)), np.float32)
     with quick_products(model.device):
-        for chosen in length_batches(encoded.events.lengths[rows], TOKENS_PER_PASS[model.device.type]):
+        room = model.pieces.tokens or TOKENS_PER_PASS[model.device.type]
+        for chosen in length_batches(encoded.events.lengths[rows], room):
             result[chosen] = model.label_logits_at(encoded, rows[chosen], positions[chosen]).cpu().numpy()
     return result
 

@@ -21,6 +21,8 @@ SMALLEST_SCALE = 0.05
 """Scales of log(1 + seconds) are kept above this."""
 MOST_SEQUENCES = 2000
 """Sequences that the laws are judged on."""
+TOKENS = 1 << 14
+"""Tokens of a pass, where the model has no smaller pieces."""
 COVERED = 0.9
 """Share of the times that the judged intervals should hold."""
 
@@ -72,7 +74,8 @@ def judge_times(model: OscarModel, encoded: Encoded, rows: Int64) -> dict[str, A
     `count` is the number of times; None stands for no figure where there are too few.
     """
     parts: dict[str, list[tuple[Float64, Float64, Float64]]] = {"next_event": [], "outcome": []}
-    for batch in length_batches(encoded.events.lengths[rows[:MOST_SEQUENCES]], 1 << 14):
+    room = min(model.pieces.tokens or TOKENS, TOKENS)
+    for batch in length_batches(encoded.events.lengths[rows[:MOST_SEQUENCES]], room):
         for name, told in _batch_times(model, encoded, rows[batch]).items():
             parts[name].append(told)
     return {

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from oscar_causal.data.batches import Encoded, plan_batches
+from oscar_causal.data.batches import Encoded, fill_batches, plan_batches
 from oscar_causal.data.sequences import Float64, Int64
 from oscar_causal.density.checkpoint import CheckpointWriter, load_checkpoint
+from oscar_causal.density.estimates import TrainPieces
 from oscar_causal.density.held_out import BELIEVED, held_out_event_loss, held_out_label_losses
 from oscar_causal.density.objective import Objective, Step, make_step
 from oscar_causal.density.precision import quick_products
@@ -79,8 +80,12 @@ class Trainer:
         validation: Encoded,
         folder: Path | None,
         lists: Int64 | None = None,
+        pieces: TrainPieces | None = None,
     ) -> None:
-        """`lists` (Y, K): the event types that each label listens to (`boundary_lists`); None: as they are."""
+        """`lists` (Y, K): the event types that each label listens to (`boundary_lists`); None: as they are.
+
+        `pieces`: how a step is cut where memory is short; losses and gradients of its parts add up.
+        """
         from accelerate import Accelerator
 
         if not len(train):
@@ -88,6 +93,7 @@ class Trainer:
         cuda = torch.cuda.is_available()
         self.accelerator = Accelerator(mixed_precision="bf16" if cuda else "no", cpu=not cuda)
         self.config, self.train, self.validation, self.folder = config, train, validation, folder
+        self.pieces = pieces or TrainPieces()
         self.packed = self.accelerator.device.type == "cuda"
         self.network = network.to(self.accelerator.device)
         self.run = _Run()
@@ -95,7 +101,7 @@ class Trainer:
 
     def fit(self, *, resume: bool = False, on_step: OnStep | None = None) -> list[dict[str, float]]:
         """Train all stages; with `resume` go on from the newest checkpoint of the folder."""
-        objective = Objective(self.network, self.config, self._emphasis())
+        objective = Objective(self.network, self.config, self._emphasis(), logits=self.pieces.logits)
         optimizer = make_optimizer(self.network, self.config)
         if resume and self.folder is not None:
             self._restore(optimizer)
@@ -151,7 +157,7 @@ class Trainer:
         """The least held-out loss with labels told from shortlists alone."""
         return self.run.event_loss + self.config.label_weight * self.run.listed_loss
 
-    def _steps(self) -> Iterator[tuple[int, Step, tuple[float, float, int]]]:
+    def _steps(self) -> Iterator[tuple[int, list[Step], tuple[float, float, int]]]:
         """Steps from where the run stands, built one ahead in a thread."""
         with ThreadPoolExecutor(1) as pool:
             waiting = None
@@ -190,7 +196,7 @@ class Trainer:
         mean = float((self.train.events.lengths + 1).mean())
         return math.ceil(1.25 * self.config.batch_tokens / int(self.accelerator.num_processes) / mean) + 8
 
-    def _build(self, step: int, indices: Int64) -> tuple[int, Step, tuple[float, float, int]]:
+    def _build(self, step: int, indices: Int64) -> tuple[int, list[Step], tuple[float, float, int]]:
         rank, world = self.accelerator.process_index, self.accelerator.num_processes
         labels = self.network.config.labels
         packed = None
@@ -199,7 +205,10 @@ class Trainer:
             packed = (share, self._most_sequences() + share // 64)
         mine = indices[rank::world]
         chosen = mine if len(mine) else indices[:1]
-        batch = make_step(self.train, chosen, self.config, labels, packed=packed, step=step)
+        parts = [chosen]
+        if self.pieces.tokens is not None:
+            parts = fill_batches(self.train.events.lengths + 1, chosen, self.pieces.tokens, padded=not self.packed)
+        batch = [make_step(self.train, part, self.config, labels, packed=packed, step=step) for part in parts]
         events = int(self.train.events.lengths[indices].sum())
         if not len(mine):  # fewer sequences than processes: this one goes through the motions with weight 0
             return step, batch, (0.0, 0.0, events)
@@ -207,7 +216,7 @@ class Trainer:
         return step, batch, (1.0 / events, 1.0 / sequences, events)
 
     def _update(
-        self, objective: Any, optimizer: Any, step: int, batch: Step, counts: tuple[float, float, int]
+        self, objective: Any, optimizer: Any, step: int, batch: list[Step], counts: tuple[float, float, int]
     ) -> dict[str, float]:
         stage = self._stage(step)
         device, world = self.accelerator.device, self.accelerator.num_processes
@@ -215,10 +224,13 @@ class Trainer:
         for group in optimizer.param_groups:
             group["lr"] = pace * group["peak"] if stage in ("joint", group["stage"]) else 0.0
         scales = torch.tensor(counts[:2], device=device) * world  # processes are averaged, sums are wanted
-        with self.accelerator.autocast():
-            event, label, alone = objective(to_device(batch, device), scales[0], scales[1])
-            loss = event * (stage != "labels") + self.config.label_weight * (label + alone) * (stage != "events")
-        self.accelerator.backward(loss)
+        told = []
+        for part in batch:
+            with self.accelerator.autocast():
+                event, label, alone = objective(to_device(part, device), scales[0], scales[1])
+                loss = event * (stage != "labels") + self.config.label_weight * (label + alone) * (stage != "events")
+            self.accelerator.backward(loss)
+            told.append(torch.stack([event.detach(), label.detach()]))
         if self.config.clip:
             self.accelerator.clip_grad_norm_(self.network.parameters(), self.config.clip)
         optimizer.step()
@@ -231,7 +243,7 @@ class Trainer:
                 )
         if step % TOLD_EVERY and self.accelerator.device.type != "cpu":
             return {}
-        sums = self.accelerator.reduce(torch.stack([event.detach(), label.detach()]), reduction="mean")
+        sums = self.accelerator.reduce(torch.stack(told).sum(0), reduction="mean")
         return {"event_loss": float(sums[0]), "label_loss": float(sums[1])}
 
     def _look_every(self) -> int:
@@ -266,8 +278,14 @@ class Trainer:
             return {}
         run, state = self.run, self.network.state_dict()
         with quick_products(self.accelerator.device):
-            at_end, weighted = held_out_label_losses(self.network, self.validation, self.config)
-            event = self._agreed(held_out_event_loss(self.network, self.validation))
+            at_end, weighted = held_out_label_losses(
+                self.network, self.validation, self.config, tokens=self.pieces.held_out
+            )
+            event = self._agreed(
+                held_out_event_loss(
+                    self.network, self.validation, tokens=self.pieces.held_out, logits=self.pieces.logits
+                )
+            )
         totals = [self._agreed(total) for total in weighted]
         share = totals.index(min(totals))
         loss = event + self.config.label_weight * totals[share]
@@ -336,7 +354,7 @@ class Trainer:
             for key, value in state.items():
                 tensors[f"optimizer.{key}.{names[parameter]}"] = torch.as_tensor(value)
         state = {key: None if value == math.inf else value for key, value in vars(self.run).items() if key not in KEPT}
-        return tensors, {"run": state, "config": self.config.to_json()}
+        return tensors, {"run": state, "config": self.config.to_json(), "pieces": asdict(self.pieces)}
 
     def _restore(self, optimizer: torch.optim.Optimizer) -> None:
         assert self.folder is not None  # noqa: S101

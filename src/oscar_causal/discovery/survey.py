@@ -18,10 +18,9 @@ from oscar_causal.data.stream import stream_columns
 from oscar_causal.data.validate import list_offsets
 from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
 from oscar_causal.density.folds import ModelSet
-from oscar_causal.density.memory import FREE_SHARE, GIB, Estimate, Work, free_bytes, plan
+from oscar_causal.density.memory import Estimate, Work, cap_bytes, plan
 from oscar_causal.density.slopes import PASSES
 from oscar_causal.discovery.settings import DiscoveryConfig
-from oscar_causal.errors import UsageError
 
 Indices = npt.NDArray[np.int64]
 NAMED = 5
@@ -136,8 +135,7 @@ def plan_memory(
 
     `gib` is for one process, so that the number of processes does not change the size of a piece.
     """
-    if gib is not None and not gib > 0:
-        raise UsageError(f"--memory: expected a number of GiB above 0, got {gib}")
+    cap = cap_bytes(gib, device, sharing=1 if device.startswith("cuda") else processes)
     networks = [model.network for part in models for model in part.models]
     widest = max(networks, key=lambda network: network.config.width).config
     weights = sum(parameter.nbytes for network in networks for parameter in network.parameters())
@@ -150,8 +148,6 @@ def plan_memory(
         sloped=0 if along else min(widest.labels, config.intervention.ranking_budget // PASSES),
         labels_along=widest.labels if along else 0,
     )
-    sharing = 1 if device.startswith("cuda") else processes
-    cap = FREE_SHARE * free_bytes(device) / sharing if gib is None else gib * GIB
     return plan(work, cap=cap, device=device), cap
 
 

@@ -9,14 +9,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import read_json
 from oscar_causal.data.rules import format_rule, read_rules
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.discovery.results import read_run
+from oscar_causal.data.stream import EVENT_BYTES, memory_bytes, read_info
+from oscar_causal.discovery.results import part_files, read_run
 from oscar_causal.errors import FolderError, OscarError, UsageError
 
+if TYPE_CHECKING:
+    from oscar_causal.density.estimates import Plan
+
+TABLES = ("verdicts", "causes", "evidence")
 NO_DATASET = "Events, times, timelines and curves: the dataset of the run {why}. Name it with --dataset."
 NO_MODEL = (
     "Label probabilities as events arrive, and how well labels can be judged: the model of the run is not where it "
@@ -63,6 +70,41 @@ def open_sources(results: Path | str, *, dataset: Path | str | None = None, mode
         {} if folder is None else _rules(folder),
         tuple(missing),
     )
+
+
+def plan_report(
+    results: Path, limit: int, *, dataset: Path | None = None, model: Path | None = None, memory: float | None = None
+) -> Plan:
+    """What the page of these results will take, from the ends of their files; more than there is, is refused."""
+    from oscar_causal.density.estimates import ReportWork
+    from oscar_causal.density.memory import cap_bytes
+
+    run = read_run(results)
+    footers = {name: [pq.read_metadata(path) for path in part_files(results, name)] for name in TABLES}
+    rows = {name: sum(footer.num_rows for footer in found) for name, found in footers.items()}
+    data, weights = (_told_place(run, name, named) for name, named in (("dataset", dataset), ("model", model)))
+    sequences = read_info(data)["sequences"] if data is not None else max(rows["verdicts"], 1)
+    shown = min(1.0, limit / max(1, min(sequences, rows["verdicts"])))
+    size = memory_bytes(data) if data is not None else 0
+    work = ReportWork(
+        **rows,
+        evidence_bytes=sum(
+            part.row_group(k).total_byte_size for part in footers["evidence"] for k in range(part.num_row_groups)
+        ),
+        shown=shown,
+        events=int(min(1.0, limit / max(1, sequences)) * size) // EVENT_BYTES,
+        weights=sum(file.stat().st_size for file in weights.rglob("model.safetensors")) if weights else 0,
+        dataset=size,
+    )
+    return work.plan(cap_bytes(memory, "cpu"))
+
+
+def _told_place(run: dict[str, Any], name: str, named: Path | None) -> Path | None:
+    """Where the dataset or model of a run is, if it is there: `open_sources` says what is wrong with it."""
+    told = run.get(name)
+    place = named or (told.get("path") if isinstance(told, dict) else None)
+    usable = place is not None and (Path(place) / {"dataset": "dataset.json", "model": "."}[name]).exists()
+    return Path(place) if usable and place is not None else None
 
 
 def read_qualities(model: Path) -> tuple[dict[str, Any], ...]:

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from oscar_causal import __version__
+from oscar_causal.data.stream import memory_bytes
 from oscar_causal.density.checkpoint import model_digest
+from oscar_causal.density.estimates import Plan, ServeWork
 from oscar_causal.density.folds import ModelSet, load_models
+from oscar_causal.density.memory import Work, cap_bytes
+from oscar_causal.density.slopes import PASSES
+from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import ESTIMATORS
 from oscar_causal.serve import limits
 from oscar_causal.serve.answers import Change, LabelInfo, ModelInfo, Prediction, trust_reason
 from oscar_causal.serve.catalogue import Catalogue
 from oscar_causal.serve.jobs import Jobs
 from oscar_causal.serve.limits import Limits
+from oscar_causal.serve.predictions import ROWS_PER_PASS
 from oscar_causal.serve.prepared import Prepared
 from oscar_causal.serve.worker import ModelWorker
 
@@ -81,12 +88,38 @@ class Service:
         )
 
 
+def plan_memory(models: ModelSet, dataset: Path | str | None, device: str, memory: float | None) -> Plan:
+    """What the service takes at most; models answer in smaller pieces where memory is short."""
+    networks = [model.network for model in models.models]
+    weights = sum(tensor.nbytes for network in networks for tensor in network.state_dict().values())
+    shape = networks[0].config
+    sloped = min(limits.LABELS, shape.labels, InterventionConfig().ranking_budget // PASSES)
+    work = Work(shape, weights, models.max_length, limits.CONTEXTS, sloped)
+    size = 0 if dataset is None else memory_bytes(dataset)
+    plan = ServeWork(work, ROWS_PER_PASS, size).plan(cap_bytes(memory, device), device.split(":")[0])
+    for model in models.models:
+        model.pieces.tokens = plan.pieces.get("tokens_per_pass")
+    return plan
+
+
 def open_service(
-    model: Path | str, dataset: Path | str | None = None, settings: Limits | None = None, *, device: str = "cpu"
+    model: Path | str,
+    dataset: Path | str | None = None,
+    settings: Limits | None = None,
+    *,
+    device: str = "cpu",
+    memory: float | None = None,
+    on_plan: Callable[[Plan], None] | None = None,
 ) -> Service:
-    """Open a model folder (or folds) and perhaps a dataset folder; nothing runs before `worker.start()`."""
+    """Open a model folder (or folds) and perhaps a dataset folder; nothing runs before `worker.start()`.
+
+    `memory` is the most that it may take in GiB (default: a share of what is free); `on_plan` hears the plan.
+    """
     settings = settings or Limits()
     models = load_models(model, device=device)
+    plan = plan_memory(models, dataset, device, memory)
+    if on_plan is not None:
+        on_plan(plan)
     worker = ModelWorker(models, settings)
     jobs = Jobs(models, worker, settings)
     return Service(models, Catalogue(models, dataset), worker, jobs, settings, model_digest(model))

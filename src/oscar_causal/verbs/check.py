@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Json, print_json, print_lines, print_table
+from oscar_causal.verbs.output import Json, print_json, print_lines, print_note, print_table
 
 SHOWN_LABELS = 20
 
@@ -17,6 +17,10 @@ def run(
     dataset: Annotated[Path, typer.Argument(help="Dataset folder.")],
     update: Annotated[bool, typer.Option("--update", help="Store the figures in the model's quality.json.")] = False,
     details: Annotated[bool, typer.Option("--details", help="Show the scores of every label.")] = False,
+    memory: Annotated[
+        float | None,
+        typer.Option(help="Most memory in GiB beside the dataset; by default a share of what is free."),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Judge a model on sequences it has not seen: scores, calibration, labels not to trust, assumptions."""
@@ -26,7 +30,8 @@ def run(
     from oscar_causal.density.checking import check
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    found = check(model, read_dataset(dataset), update=update, device=device)
+    told: dict[str, Any] = {"memory": memory, "on_plan": lambda plan: print_note(plan.words())}
+    found = check(model, read_dataset(dataset), update=update, device=device, **told)
     if json:
         print_json({"model": str(model), "dataset": str(dataset), **found})
         return

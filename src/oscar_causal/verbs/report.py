@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, progress_bar
+from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, progress_bar
 from oscar_causal.verbs.score import MEANING
 
 
@@ -19,6 +19,9 @@ def run(
     population: Annotated[Path | None, typer.Option(help="Population folder: fleet boundaries and rules.")] = None,
     sequence: Annotated[list[str] | None, typer.Option(help="Show this sequence; may be repeated.")] = None,
     limit: Annotated[int, typer.Option(help="Most sequences with a page of their own; fleet pages count all.")] = 1000,
+    memory: Annotated[
+        float | None, typer.Option(help="Most memory in GiB; by default a share of what is free.")
+    ] = None,
     title: Annotated[str | None, typer.Option(help="Title; by default the name of the results.")] = None,
     force: Force = False,
     json: Json = False,
@@ -26,12 +29,14 @@ def run(
     """Write results as one self-contained HTML page: it opens offline, asks nothing of anybody and can be mailed."""
     from oscar_causal.graph.files import check_free
     from oscar_causal.report.page_data import ReportConfig
-    from oscar_causal.report.sources import open_sources
+    from oscar_causal.report.sources import open_sources, plan_report
 
     check_free(out, force=force)
-    sources = open_sources(results, dataset=dataset, model=model)
     config = ReportConfig(title or results.resolve().name, limit, tuple(sequence or ()))
-    summary = write_report(sources, config, out, population=population, force=force)
+    plan = plan_report(results, len(config.sequences) or limit, dataset=dataset, model=model, memory=memory)
+    sources = open_sources(results, dataset=dataset, model=model)
+    print_note(plan.words())
+    summary = write_report(sources, config, out, population=population, force=force) | {"memory": plan.to_json()}
     if json:
         print_json(summary)
         return

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from oscar_causal.errors import MissingExtra
-from oscar_causal.verbs.output import Json, print_json, print_lines
+from oscar_causal.verbs.output import Json, print_json, print_lines, print_note
 
 
 def run(
@@ -23,6 +23,9 @@ def run(
     queue: Annotated[int, typer.Option(help="Explanations that may wait.")] = 128,
     deadline: Annotated[float, typer.Option(help="Seconds after which a request is given up.")] = 60.0,
     device: Annotated[str | None, typer.Option(help="cpu or cuda; the fastest there is by default.")] = None,
+    memory: Annotated[
+        float | None, typer.Option(help="Most memory in GiB; by default a share of what is free.")
+    ] = None,
     json: Json = False,
 ) -> None:
     """Explain, predict and ask what if over HTTP and in the browser."""
@@ -37,15 +40,20 @@ def run(
     from oscar_causal.verbs.discover import fastest_device
 
     access = Access(host, token)
-    service = open_service(model, dataset, Limits(queue=queue, deadline=deadline), device=device or fastest_device())
+    plans: list[Any] = []
+    limits = Limits(queue=queue, deadline=deadline)
+    service = open_service(
+        model, dataset, limits, device=device or fastest_device(), memory=memory, on_plan=plans.append
+    )
     listening = listen(host, port)
-    _announce(address(host, listening), json, token is not None)
+    print_note(plans[0].words())
+    _announce(address(host, listening), json, token is not None, plans[0].to_json())
     make_server(build_app(service, access)).run(sockets=[listening])
 
 
-def _announce(url: str, json: bool, token: bool) -> None:
+def _announce(url: str, json: bool, token: bool, memory: dict[str, Any]) -> None:
     if json:
-        print_json({"url": url, "token": token})
+        print_json({"url": url, "token": token, "memory": memory})
     else:
         print_lines([f"{url}  (the live page; {url}openapi.json describes the service; Ctrl-C ends it)"])
     sys.stdout.flush()

@@ -48,6 +48,10 @@ def run(
     workers: Annotated[
         int | None, typer.Option(help="Processes that look for what each label listens to; default: one a core.")
     ] = None,
+    memory: Annotated[
+        float | None,
+        typer.Option(help="Most memory in GiB beside the dataset; by default a share of what is free."),
+    ] = None,
     tensorboard: Annotated[Path | None, typer.Option(help="Folder for TensorBoard's curves.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on after an interruption.")] = False,
     force: Force = False,
@@ -80,6 +84,7 @@ def run(
     if resume and not unfinished(out):
         print_note(f"{partial_of(out)}: no unfinished run to go on from, starting afresh")
     workers = workers if workers is not None else os.cpu_count() or 1
+    plans: list[Any] = []
     with progress_bar("training", "steps") as show, curves(tensorboard if is_main_process() else None) as draw:
         count = progress_lines("counting what labels listen to", "searches")
 
@@ -95,13 +100,19 @@ def run(
             if "held_out_label_loss" in figures:
                 print_note(f"step {step:,}: {quiet_numbers(figures)}")
 
-        calls: dict[str, Any] = {"on_list": on_list, "on_step": on_step}
+        def on_plan(plan: Any) -> None:
+            plans.append(plan)
+            if is_main_process() and plan.words() not in {earlier.words() for earlier in plans[:-1]}:  # as for a fold
+                print_note(plan.words())
+
+        calls: dict[str, Any] = {"memory": memory, "on_plan": on_plan, "on_list": on_list, "on_step": on_step}
         quality = train(data, out, config, folds=folds, resume=resume, force=force, workers=workers, **calls)
     if not is_main_process():
         return
     left_out = _left_out(out, data)
     if json:
-        print_json({"model": str(out), "labels": quality["labels"], "left_out": left_out})
+        needed = max(plans, key=lambda plan: plan.total).to_json() if plans else None
+        print_json({"model": str(out), "labels": quality["labels"], "left_out": left_out, "memory": needed})
     else:
         print_lines([*_summary(out, quality), *_left_out_words(left_out)])
 

@@ -1,192 +1,285 @@
-"""Damage every file the program reads, 100,000 times and more: `make fuzz`.
+"""Wrong input through whole verbs, 20,000 times: `make fuzz`.
 
-Inputs are made from valid files by `mutations.py` and read by `fuzz_targets.py` in a child process with bounded memory;
-one that takes longer than ten seconds, or kills the child, is a finding like any other exception. With the package
-atheris installed, coverage-guided runs on the text readers follow. Writes docs/results/fuzz.md and fuzz.json; the exit
-code is 1 when there is a finding, and the input lies in the folder named by --keep.
+One file of a sound world (datasets, models, results, populations, tables and logs of others) is changed by
+`mutations.py`: three in four inputs are sound JSON, Parquet or SQLite of a wrong schema, the rest are damaged bytes. A
+verb then runs on it in a forked process. A finding is anything but success or one line on stderr with a documented exit
+code: a stack trace, a warning, a dead process, too much time or memory. Input k depends on (--seed, k) alone:
+`--first K --inputs N` runs a part of a campaign, or one input again. Writes fuzz.md and fuzz.json; the exit code is 1
+when there is a finding, and the input lies in the folder named by --keep.
 """
 
 from __future__ import annotations
 
 import argparse
-import faulthandler
-import importlib.util
+import importlib
 import json
 import os
+import pkgutil
+import platform
 import resource
-import subprocess
+import shutil
+import signal
 import sys
 import tempfile
 import time
-import warnings
 from collections import Counter
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from fuzz_targets import targets
+from fuzz_worlds import CASES, Case, make_world
+from mutations import mutate_bytes, mutate_json, mutate_lines, mutate_sqlite, mutate_table
 from program import commit
 
-HANG_SECONDS = 10
+CPU_SECONDS, WALL_SECONDS = 120, 600
+"""Of one input; generous, as the machine may be busy. The slowest verb takes a few seconds on sound input."""
 MEMORY = 2 << 30
-"""Bytes a reader may take beyond what the idle process has."""
-CHUNK = 5000
-QUICK = 0.9
-"""Share of inputs for the reader alone; the others go on to use what was read: a whole import, a model that answers."""
-GUIDED = ("rule", "rules.json", "names.json", "import table.csv", "import table.jsonl")
+"""Bytes that one input may take beyond what the idle process has."""
+SOUND = 0.75
+"""Share of inputs that are sound files of a wrong schema, where the file has one."""
+CODES = (0, 2, 3, 4, 5)
+LONGEST_LINE = 1000
+
+SCHEMAS = {"json": mutate_json, "lines": mutate_lines, "parquet": mutate_table, "sqlite": mutate_sqlite}
 
 
-def work(folder: Path, seed: int, count: int) -> None:
-    """The child: `count` inputs spread over all readers by their share; findings go to findings.jsonl."""
-    _be_careful()
-    every = targets(folder / f"work-{seed}")
-    weights = np.array([target.share for target in every], float)
-    rng = np.random.default_rng([seed, 0xF022])
-    _bound_memory()
-    done: Counter[str] = Counter()
-    for k in range(count):
-        target = every[int(rng.choice(len(every), p=weights / weights.sum()))]
-        data = target.make(rng)
-        (folder / "current").write_bytes(data)
-        (folder / "current.name").write_text(target.name)
-        faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-        finding = target.finding(data, quick=rng.random() < QUICK)
-        faulthandler.cancel_dump_traceback_later()
-        done[target.name] += 1
-        if finding is not None:
-            _note(folder, target.name, finding, data)
-        if k % 100 == 99 or k == count - 1:
-            (folder / f"done-{seed}.json").write_text(json.dumps(done))
+@dataclass(frozen=True)
+class Ended:
+    """How a verb ended on one input."""
+
+    case: Case
+    kind: str
+    status: int
+    out: str
+    err: str
+    memory: int
+    seconds: float
+
+    def finding(self) -> str | None:
+        """What is wrong with it; None when it succeeded, or was refused in one line."""
+        if os.WIFSIGNALED(self.status):
+            return f"killed by {signal.Signals(os.WTERMSIG(self.status)).name}: {self.err[-300:]}"
+        code, lines = os.WEXITSTATUS(self.status), self.err.splitlines()
+        if "Traceback" in self.err or code not in CODES:
+            return f"exit {code}: " + " | ".join(line.strip() for line in lines[-3:])
+        if "not enough memory" in self.err or self.memory > MEMORY:
+            return f"{self.memory >> 20} MB: {self.err[-300:]}"
+        if code and (len(lines) != 1 or not lines[0].startswith("oscar: ") or not lines[0].isprintable()):
+            return f"not one printable line: {self.err[:500]!r}"
+        if len(self.err) > LONGEST_LINE:
+            return f"a line of {len(self.err)} characters: {self.err[:300]}"
+        return _wrong_output(self.out, self.err) if code == 0 else None
 
 
-def _be_careful() -> None:
+def _wrong_output(out: str, err: str) -> str | None:
+    try:
+        json.loads(out)
+    except ValueError as error:
+        return f"stdout is no JSON: {error}"
+    return f"a warning: {err[:300]}" if "Warning" in err else None
+
+
+def run_input(world: Path, seed: int, number: int) -> tuple[Ended, bytes]:
+    """Input `number` of the campaign `seed`: how it ended, and the changed file."""
+    shares, rng = np.array([case.share for case in CASES], float), np.random.default_rng([seed, number])
+    return run_case(world, CASES[int(rng.choice(len(CASES), p=shares / shares.sum()))], rng)
+
+
+def run_case(world: Path, case: Case, rng: np.random.Generator | None) -> tuple[Ended, bytes]:
+    """Run a case in a forked process, its file changed (without `rng`: as it is)."""
+    path, log = world / case.file, world / "log"
+    log.mkdir(exist_ok=True)
+    before, begun = path.read_bytes(), time.monotonic()
+    child = os.fork()
+    if not child:
+        _child(world, case, rng)
+    status, used = _wait(child)
+    changed = path.read_bytes()
+    path.write_bytes(before)
+    for left in world.glob("out*"):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    kind, out, err = ((log / name).read_text(errors="replace") for name in ("kind", "out", "err"))
+    memory = (used - resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) << 10
+    return Ended(case, kind, status, out, err, memory, time.monotonic() - begun), changed
+
+
+def _wait(child: int) -> tuple[int, int]:
+    """Status and peak memory (kB) of a process that gets so much time and no more."""
+    until = time.monotonic() + WALL_SECONDS
+    while True:
+        ended, status, used = os.wait4(child, os.WNOHANG)
+        if ended:
+            return status, used.ru_maxrss
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+        time.sleep(0.005)
+
+
+def _child(world: Path, case: Case, rng: np.random.Generator | None) -> None:
+    """Change the file and run the verb; never returns."""
+    try:
+        os.chdir(world)
+        for name, descriptor in (("out", 1), ("err", 2)):
+            os.dup2(os.open(f"log/{name}", os.O_CREAT | os.O_WRONLY | os.O_TRUNC), descriptor)
+        Path("log/kind").write_text("as it is")
+        if rng is not None:
+            kind, data = _make(case, rng)
+            Path(case.file).write_bytes(data)
+            Path("log/kind").write_text(kind)
+        _bound()
+        code = _run(case)
+    except BaseException:  # noqa: BLE001 - this is what we look for
+        import traceback
+
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _make(case: Case, rng: np.random.Generator) -> tuple[str, bytes]:
+    seed = Path(case.file).read_bytes()
+    if case.kind in SCHEMAS and rng.random() < SOUND:
+        return case.kind, SCHEMAS[case.kind](seed, rng)
+    return "bytes", mutate_bytes(seed, rng, [seed])
+
+
+def _bound() -> None:
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS))
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2 * MEMORY,) * 2)
+
+
+def _run(case: Case) -> int:
+    from oscar_causal.cli import main
+
+    sys.argv = ["oscar", *case.words, "--json", "--quiet"]
+    try:
+        main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    return 0
+
+
+def import_all() -> None:
+    """Every module now, so that a forked process imports nothing."""
+    import matplotlib.pyplot  # noqa: F401
+    import pandas  # noqa: F401 - pyarrow imports it when it is there
+    import rich.table  # noqa: F401
     import torch
 
+    import oscar_causal
+
     torch.set_num_threads(1)
-    warnings.simplefilter("error")
-
-
-def _bound_memory() -> None:
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + MEMORY,) * 2)
-
-
-def _note(folder: Path, name: str, finding: str, data: bytes) -> None:
-    number = len(list(folder.glob("finding-*")))
-    (folder / f"finding-{number:04d}").write_bytes(data)
-    with (folder / "findings.jsonl").open("a") as log:
-        log.write(json.dumps({"target": name, "finding": finding, "input": f"finding-{number:04d}"}) + "\n")
-
-
-def guided(folder: Path, name: str, runs: int, seconds: int) -> None:
-    """The child under atheris: looks for inputs that reach new branches of the package."""
-    import atheris
-
-    with atheris.instrument_imports(include=["oscar_causal.data"]):
-        every = targets(folder / f"guided-{name.replace(' ', '-')}")
-    target = next(target for target in every if target.name == name)
-    seeds = folder / f"seeds-{name.replace(' ', '-')}"
-    seeds.mkdir()
-    for k, seed in enumerate(target.seeds):
-        (seeds / str(k)).write_bytes(seed)
-
-    def test_one(data: bytes) -> None:
-        finding = target.finding(data)
-        if finding is not None:
-            _note(folder, name, finding, data)
-
-    options = [
-        f"-runs={runs}",
-        f"-max_total_time={seconds}",
-        f"-timeout={HANG_SECONDS}",
-        "-max_len=4000",
-        "-verbosity=0",
-    ]
-    atheris.Setup([sys.argv[0], *options, "-print_final_stats=1", str(seeds)], test_one)
-    atheris.Fuzz()
+    for module in pkgutil.walk_packages(oscar_causal.__path__, "oscar_causal."):
+        if not module.name.endswith("__main__"):
+            try:
+                importlib.import_module(module.name)
+            except ImportError as error:  # an extra that is not installed; its verb says so
+                print(f"not imported: {module.name}: {error}")
 
 
 def campaign(folder: Path, given: argparse.Namespace) -> dict[str, Any]:
-    """Chunk after chunk in a child of its own, until there are enough inputs or the time is over."""
-    begun, done, seed = time.monotonic(), Counter[str](), given.seed
-    while sum(done.values()) < given.inputs and time.monotonic() - begun < given.seconds:
-        ended = _child(folder, "work", str(seed), str(min(CHUNK, given.inputs - sum(done.values()))))
-        told = folder / f"done-{seed}.json"
-        done.update(json.loads(told.read_text()) if told.exists() else {})
-        if ended.returncode:
-            reason = f"the process ended with {ended.returncode}: {ended.stderr[-300:]}"
-            _note(folder, (folder / "current.name").read_text(), reason, (folder / "current").read_bytes())
-        seed += 1
-        print(f"{sum(done.values()):,} inputs, {time.monotonic() - begun:.0f} s", flush=True)
-    return {"inputs": dict(sorted(done.items())), "guided": _guided_campaign(folder, given)}
+    """`--jobs` processes take the inputs in turn, each in a world of its own."""
+    make = os.fork()
+    if not make:  # elsewhere: what runs torch or Arrow here starts threads, which a forked process would lack
+        make_world(folder / "world")
+        os._exit(0)
+    if os.waitpid(make, 0)[1]:
+        raise RuntimeError("the world could not be made")
+    import_all()
+    jobs = []
+    for job in range(given.jobs):
+        shutil.copytree(folder / "world", folder / f"world-{job}")
+        jobs.append(os.fork())
+        if not jobs[-1]:
+            _job(folder, given, job)
+    for job in jobs:
+        os.waitpid(job, 0)
+    rows = [json.loads(line) for path in sorted(folder.glob("job-*.jsonl")) for line in path.read_text().splitlines()]
+    counts = Counter((row["verb"], row["kind"]) for row in rows)
+    return {
+        "inputs": {verb: {k: counts[v, k] for v, k in sorted(counts) if v == verb} for verb, _ in sorted(counts)},
+        "refused": sum(row["code"] not in (0, None) for row in rows),
+        "findings": [row for row in rows if row["finding"] is not None],
+        "slowest_seconds": max((row["seconds"] for row in rows), default=0.0),
+        "most_memory_mb": max((row["mb"] for row in rows), default=0),
+    }
 
 
-def _guided_campaign(folder: Path, given: argparse.Namespace) -> dict[str, int]:
-    if importlib.util.find_spec("atheris") is None or not given.guided:
-        return {}
-    runs = {}
-    for name in GUIDED:
-        ended = _child(folder, "guided", name, str(given.guided), str(given.guided_seconds))
-        found = [line for line in ended.stderr.splitlines() if "number_of_executed_units" in line]
-        runs[name] = int(found[0].split(":")[-1]) if found else 0
-        if ended.returncode or not found:
-            _note(folder, name, f"atheris ended with {ended.returncode}: {ended.stderr[-300:]}", b"")
-        print(f"atheris, {name}: {runs[name]:,} inputs", flush=True)
-    return runs
-
-
-def _child(folder: Path, *words: str) -> Any:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, __file__, words[0], str(folder), *words[1:]]
-    return subprocess.run(command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace", check=False)
+def _job(folder: Path, given: argparse.Namespace, job: int) -> None:
+    begun, end = time.monotonic(), given.first + given.inputs
+    with (folder / f"job-{job}.jsonl").open("w") as log:
+        for number in range(given.first + job, end, given.jobs):
+            if time.monotonic() - begun > given.seconds:
+                break
+            ended, changed = run_input(folder / f"world-{job}", given.seed, number)
+            found = ended.finding()
+            row = {"number": number, "verb": ended.case.words[0], "file": ended.case.file, "kind": ended.kind}
+            code = os.WEXITSTATUS(ended.status) if os.WIFEXITED(ended.status) else None
+            row |= {"code": code, "seconds": round(ended.seconds, 2), "mb": ended.memory >> 20, "finding": found}
+            log.write(json.dumps(row) + "\n")
+            log.flush()
+            if found is not None:
+                print(f"{number}: oscar {' '.join(ended.case.words)} ({ended.case.file}): {found}", flush=True)
+                (folder / f"finding-{number}").write_bytes(changed)
+                (folder / f"finding-{number}.txt").write_text(f"{ended.case}\n{ended.out}\n{ended.err}")
+            if number % 1000 == 999:
+                print(f"{number + 1:,} inputs, {time.monotonic() - begun:.0f} s", flush=True)
+    os._exit(0)
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--inputs", type=int, default=100_000)
-    parser.add_argument("--seconds", type=float, default=3600.0, help="Stop after this long, whatever was reached.")
-    parser.add_argument("--guided", type=int, default=10_000, help="Inputs of each coverage-guided run.")
-    parser.add_argument("--guided-seconds", type=int, default=120)
+    parser.add_argument("--inputs", type=int, default=20_000)
+    parser.add_argument("--first", type=int, default=0, help="Number of the first input.")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=4 * 3600.0, help="Stop after this long, whatever was reached.")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--out", type=Path, default=Path("docs/results"))
     parser.add_argument("--keep", type=Path, default=None, help="Work here and keep the inputs that were findings.")
     parser.add_argument("--commit", help="Of the program, for the record; by default the one checked out here.")
     given = parser.parse_args()
     begun, program = time.time(), commit(given.commit)
     with tempfile.TemporaryDirectory() as name:
-        folder = given.keep or Path(name)
+        folder = (given.keep or Path(name)).resolve()
         folder.mkdir(parents=True, exist_ok=True)
         facts = campaign(folder, given)
-        log = folder / "findings.jsonl"
-        findings = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
-    facts |= {"findings": findings, "seed": given.seed, "seconds": round(time.time() - begun), "commit": program}
+    facts |= {"seed": given.seed, "first": given.first, "seconds": round(time.time() - begun), "commit": program}
+    facts |= {"machine": f"{platform.machine()}, {os.cpu_count()} cores", "python": platform.python_version()}
     _write(given.out, facts)
-    for finding in findings[:20]:
-        print(f"{finding['target']}: {finding['finding']}")
-    return int(bool(findings))
+    return int(bool(facts["findings"]))
 
 
 def _write(out: Path, facts: dict[str, Any]) -> None:
-    total, more = sum(facts["inputs"].values()), sum(facts["guided"].values())
-    lines = ["# Fuzzing", "", f"`make fuzz`: {total:,} damaged inputs, {more:,} more under atheris (coverage-guided);"]
-    lines += [f"{len(facts['findings'])} findings. A finding is anything but success or an error of one line: another"]
-    lines += [f"exception, a warning, more than {HANG_SECONDS} s, more than {MEMORY >> 30} GiB, a dead process.", ""]
-    lines += [
-        "One input in ten goes beyond the reader: a whole import, a model that answers, a summary of results.",
+    kinds = (*SCHEMAS, "bytes")
+    total = sum(sum(part.values()) for part in facts["inputs"].values())
+    sound = total - sum(part.get("bytes", 0) for part in facts["inputs"].values())
+    lines = [
+        "# Fuzzing",
+        "",
+        f"`make fuzz`: {total:,} wrong inputs through whole verbs, {sound:,} of them sound JSON, Parquet or SQLite of "
+        f"a wrong schema; {len(facts['findings'])} findings, {facts['refused']:,} refused in one line, the rest taken. "
+        "A finding is a stack trace, a warning, an undocumented exit code, more than one line or an unprintable one, "
+        f"{CPU_SECONDS} s of CPU, {MEMORY >> 30} GiB, or a dead process. Slowest: {facts['slowest_seconds']} s; most "
+        f"memory: {facts['most_memory_mb']} MB.",
+        "",
+        f"| verb | inputs | {' | '.join(kinds)} |",
+        "|---|---|" + "---|" * len(kinds),
+        *[
+            f"| {verb} | {sum(part.values()):,} | {' | '.join(f'{part.get(kind, 0):,}' for kind in kinds)} |"
+            for verb, part in facts["inputs"].items()
+        ],
+        "",
+        f"Seed {facts['seed']}, {facts['machine']}, {facts['seconds']:,} s, commit {facts['commit']}.",
         "",
     ]
-    lines += ["| reader | inputs | under atheris |", "|---|---|---|"]
-    lines += [f"| {name} | {count:,} | {facts['guided'].get(name, 0):,} |" for name, count in facts["inputs"].items()]
-    lines += ["", f"Seed {facts['seed']}, {facts['seconds']:,} s, commit {facts['commit']}.", ""]
     out.mkdir(parents=True, exist_ok=True)
     (out / "fuzz.md").write_text("\n".join(lines))
     (out / "fuzz.json").write_text(json.dumps(facts, indent=1) + "\n")
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["work"]:
-        work(Path(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4]))
-    elif sys.argv[1:2] == ["guided"]:
-        guided(Path(sys.argv[2]), sys.argv[3], int(sys.argv[4]), int(sys.argv[5]))
-    else:
-        sys.exit(main())
+    sys.exit(main())

@@ -17,13 +17,13 @@ _MOMENT = "2024-05-0{day}T10:00:00Z"
 
 def log_targets(folder: Path) -> list[Target]:
     """The readers; they work in `folder`."""
-    ocel, order = _ocel(), {"format": "ocel", "object_type": "order"}
-    meds = _make_meds(folder / "whole" / "meds")
+    log, order = ocel(), {"format": "ocel", "object_type": "order"}
+    meds = make_meds(folder / "whole" / "meds")
     return [
-        importer(folder, "log.xes", [_xes().encode()], 2),
-        importer(folder, "log.jsonocel", [json.dumps(ocel).encode()], 2, "json", **order),
-        importer(folder, "log.xmlocel", [_ocel_xml(ocel).encode()], 2, **order),
-        importer(folder, "easytpp.json", [json.dumps(_easytpp()).encode()], 2, "json", format="easytpp"),
+        importer(folder, "log.xes", [xes().encode()], 2),
+        importer(folder, "log.jsonocel", [json.dumps(log).encode()], 2, "json", **order),
+        importer(folder, "log.xmlocel", [ocel_xml(log).encode()], 2, **order),
+        importer(folder, "easytpp.json", [json.dumps(easytpp()).encode()], 2, "json", format="easytpp"),
         inside(folder, meds, "data/0.parquet", "parquet", 2, _import_meds, _read_meds),
         inside(folder, meds, "metadata/subject_splits.parquet", "parquet", 1, _import_meds, _read_meds),
     ]
@@ -35,13 +35,13 @@ NAMES = (
 )  # fmt: skip
 
 
-def _xes() -> str:
+def xes() -> str:
     events = [_EVENT.format(name=name, time=_MOMENT.format(day=day)) for day, name in enumerate("AB", 1)]
     case = '<trace><string key="concept:name" value="{name}"/><int key="age" value="71"/>{events}</trace>'
     return f"<log>{''.join(case.format(name=name, events=''.join(events)) for name in ('one', 'two'))}</log>"
 
 
-def _ocel() -> dict[str, Any]:
+def ocel() -> dict[str, Any]:
     told = {"name": "channel", "type": "string"}
     return {
         "objectTypes": [{"name": "order", "attributes": [told]}],
@@ -60,7 +60,7 @@ def _ocel() -> dict[str, Any]:
     }
 
 
-def _ocel_xml(log: dict[str, Any]) -> str:
+def ocel_xml(log: dict[str, Any]) -> str:
     def links(item: dict[str, Any]) -> str:
         ends = (f'<relationship object-id="{to["objectId"]}" qualifier="of"/>' for to in item["relationships"])
         return f"<objects>{''.join(ends)}</objects>"
@@ -71,7 +71,7 @@ def _ocel_xml(log: dict[str, Any]) -> str:
     return f"<log>{kinds}<objects>{''.join(objects)}</objects><events>{''.join(events)}</events></log>"
 
 
-def _easytpp() -> list[dict[str, Any]]:
+def easytpp() -> list[dict[str, Any]]:
     first = {"time_since_start": [0, 1.5, 4.0], "time_since_last_event": [0, 1.5, 2.5], "type_event": [2, 0, 2]}
     second = {"time_since_start": [0.25], "time_since_last_event": [0.25], "type_event": [1]}
     return [
@@ -80,7 +80,7 @@ def _easytpp() -> list[dict[str, Any]]:
     ]
 
 
-def _make_meds(folder: Path) -> Path:
+def make_meds(folder: Path) -> Path:
     rows = {"subject_id": [1, 1, 2], "time": pa.array([None, 5, 7], pa.timestamp("us")), "code": ["S", "A", "B"]}
     for name, table in (
         ("data/0.parquet", pa.table({**rows, "numeric_value": pa.array([1.0, None, 2.0], pa.float32())})),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import os
+import resource
 import sys
 import traceback
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from typing import Annotated, Any, NoReturn, cast, get_type_hints
 import typer
 
 from oscar_causal import __version__
-from oscar_causal.errors import OscarError, UsageError
+from oscar_causal.errors import FolderError, OscarError, UsageError
 from oscar_causal.verbs.output import VOLUME, Quiet, Verbose
 
 VERBS = {
@@ -42,7 +43,17 @@ VERBS = {
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 interrupted, or a defect; 2 an option that cannot be; 3 bad content of a file; 4 a folder "
-    "that is damaged, foreign, newer, or cannot be written; 5 an optional package is missing."
+    "that is damaged, foreign, newer, or cannot be written; 5 an optional package is missing; 6 not enough memory."
+)
+NO_MEMORY = 6
+LONGEST_LINE = 500
+"""Characters of an error line; of a longer one the middle is left out."""
+_MEMORY_WORDS = (
+    "allocate memory",  # torch on a CPU, and the C library (ENOMEM)
+    "out of memory",  # CUDA
+    "failed to map segment",  # a shared library that finds no room
+    "bad_alloc",
+    "can't start new thread",  # no room for its stack
 )
 
 _PARSER_ERROR = cast(type[Exception], typer.BadParameter.__mro__[2])
@@ -83,16 +94,20 @@ def _with_volume(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def main() -> None:
-    """Run the command; what the user can mend is one line on stderr and an exit code, never a stack trace."""
+    """Run the command; what the user can mend is one line on stderr and an exit code, never a stack trace.
+
+    A defect of the program keeps its stack trace: it is what a report of it needs.
+    """
     # Threads that wait without spinning: beside other work a spinning one makes a run ten times as long.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        # Arrow's own allocator sets a GB aside; under a limit (ulimit -v) that is missing elsewhere.
+        os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     VOLUME.verbose = VOLUME.quiet = False
     try:
         code = build_app()(sys.argv[1:] or ["--help"], prog_name="oscar", standalone_mode=False)
-    except OscarError as error:
-        if VOLUME.verbose:
-            traceback.print_exc()
-        _leave(str(error), error.exit_code)
+    except (OscarError, MemoryError, OSError, ImportError, RuntimeError) as error:
+        _explain(error)
     except typer.Abort:
         _leave("stopped", 1)
     except _PARSER_ERROR as error:
@@ -100,9 +115,50 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _explain(error: Exception) -> NoReturn:
+    """Leave with one line; an error that neither the user nor the machine is to blame for is raised again."""
+    short = _memory_error(error)
+    if short is None and not isinstance(error, OscarError | OSError):
+        raise error
+    if VOLUME.verbose:
+        traceback.print_exc()
+    if short is not None:
+        reason = str(short) or type(short).__name__
+        _leave(f"not enough memory; free some, lift the limit, or give it less to do at once: {reason}", NO_MEMORY)
+    if isinstance(error, OscarError):
+        _leave(str(error), error.exit_code)
+    _leave(f"{getattr(error, 'filename', None) or 'a file'}: {_reason(error)}", FolderError.exit_code)
+
+
+def _reason(error: Exception) -> str:
+    return getattr(error, "strerror", None) or str(error) or type(error).__name__
+
+
+def _memory_error(error: BaseException | None) -> BaseException | None:
+    """The lack of memory behind an error, if there is one: a reader that met it may have blamed its file."""
+    while error is not None:
+        if isinstance(error, MemoryError):
+            return error
+        if isinstance(error, OSError | ImportError | RuntimeError) and any(w in str(error) for w in _MEMORY_WORDS):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
+
+
 def _leave(message: str, code: int) -> NoReturn:
-    sys.stderr.write(f"oscar: {' '.join(message.splitlines())}\n")
+    sys.stderr.write(f"oscar: {_one_line(message)}\n")
     sys.exit(code)
+
+
+def _one_line(text: str) -> str:
+    """Printable, on one line and not too long, whatever names and bytes of files are in it."""
+    text = _cut(" ".join(text.splitlines()))
+    return _cut("".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text))
+
+
+def _cut(text: str) -> str:
+    end = LONGEST_LINE // 4
+    return text if len(text) <= LONGEST_LINE else f"{text[: LONGEST_LINE - end - 3]} … {text[-end:]}"
 
 
 def _usage_line(error: Any) -> str:

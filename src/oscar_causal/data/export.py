@@ -20,8 +20,9 @@ import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import new_folder
+from oscar_causal.data.importers.names import check_notes
 from oscar_causal.data.importers.options import ImportOptions
-from oscar_causal.data.stream import read_info, stream_columns, stream_tables
+from oscar_causal.data.stream import channels_in, read_info, sequence_files, stream_tables
 from oscar_causal.data.validate import list_offsets, one_array
 from oscar_causal.errors import DataError, UsageError
 
@@ -88,8 +89,9 @@ def export_tables(
     if format not in FORMATS:
         raise UsageError(f"--format: expected one of {', '.join(FORMATS)} or meds, got {format!r}")
     source, out, info = Path(source), Path(out), read_info(source)
+    check_notes(source)
     found = _look(source)
-    columns = _columns(tuple(info.get("channels", ())), found)
+    columns = _columns(channels_in(sequence_files(source)), found)
     with new_folder(out, force=force) as folder:
         tables = _with_progress(
             stream_tables(source), int(info["sequences"]), on_progress or (lambda done, total: None)
@@ -113,15 +115,14 @@ def _with_progress(tables: Iterable[pa.Table], total: int, on_progress: OnProgre
 
 def _look(source: Path) -> _Found:
     found = _Found()
-    for table in stream_columns(source, ["sequence_id", "subject_id", "start", "static", "labels", "label_times"]):
+    for table in stream_tables(source):
         columns = {name: one_array(table[name]) for name in table.column_names}
         if "static" in columns:
             pairs = columns["static"].cast(pa.list_(pa.struct([("key", pa.string()), ("value", pa.string())])))
             found.static |= dict.fromkeys(pairs.flatten().field("key").unique().to_pylist())
-        if "subject_id" in columns:
-            found.subjects |= bool(pc.any(pc.not_equal(columns["subject_id"], columns["sequence_id"])).as_py())
-        found.starts |= "start" in columns and columns["start"].null_count < len(table)
-        unknown = columns["labels"].null_count if "labels" in columns else len(table)
+        found.subjects |= bool(pc.any(pc.not_equal(columns["subject_id"], columns["sequence_id"])).as_py())
+        found.starts |= columns["start"].null_count < len(table)
+        unknown = columns["labels"].null_count
         found.labelled |= unknown < len(table)
         found.unlabelled |= unknown > 0
         if "label_times" in columns:
@@ -183,7 +184,11 @@ def event_rows(table: pa.Table, columns: _Columns) -> pa.Table:
         values = one_array(table[name]).flatten()
         found[name] = pc.if_else(pc.is_nan(values), pa.scalar(None, values.type), values)
     for name in columns.static:
-        found[name] = pc.map_lookup(one_array(table["static"]), name, "first").take(rows)
+        known = "static" in table.column_names
+        values = (
+            pc.map_lookup(one_array(table["static"]), name, "first") if known else pa.nulls(len(table), pa.string())
+        )
+        found[name] = values.take(rows)
     return pa.table(found)
 
 
@@ -197,10 +202,11 @@ def _label_rows(table: pa.Table, columns: _Columns, found: _Found) -> pa.Table:
         "label": pa.concat_arrays([labels.flatten(), pa.nulls(len(unknown), pa.string())]),
     }
     if found.label_times:
-        times = one_array(table["label_times"])
         values = np.full(len(owners), np.nan)
-        known = np.repeat(~times.is_null().to_numpy(zero_copy_only=False), lengths)
-        values[: len(known)][known] = times.flatten().to_numpy(zero_copy_only=False)
+        if "label_times" in table.column_names:
+            times = one_array(table["label_times"])
+            known = np.repeat(~times.is_null().to_numpy(zero_copy_only=False), lengths)
+            values[: len(known)][known] = times.flatten().to_numpy(zero_copy_only=False)
         rows["label_time"] = pa.array(values, mask=np.isnan(values))
     if found.unlabelled:
         rows["labelled"] = pa.array((np.arange(len(owners)) < lengths.sum()).astype(np.int8))

@@ -24,7 +24,8 @@ from oscar_causal.data.extras import load_extra
 from oscar_causal.data.folders import new_folder, read_json, write_json
 from oscar_causal.data.importers.meds_folder import OWN_NAMES
 from oscar_causal.data.importers.meds_labels import TASK_KEY
-from oscar_causal.data.stream import read_info, stream_columns, stream_tables
+from oscar_causal.data.importers.names import check_notes
+from oscar_causal.data.stream import channels_in, read_info, sequence_files, stream_tables
 from oscar_causal.data.validate import list_offsets, one_array
 from oscar_causal.errors import DataError
 
@@ -52,9 +53,10 @@ def export_meds(
     """Write the dataset at `source` as a MEDS dataset with its tasks under `labels/`."""
     meds = load_extra("meds", "writing MEDS")
     source, out, info = Path(source), Path(out), read_info(source)
+    check_notes(source)
     progress = on_progress or (lambda done, total: None)
     with new_folder(out, force=force) as folder:
-        job = _Export(folder, meds, source, tuple(info.get("channels", ())))
+        job = _Export(folder, meds, source, channels_in(sequence_files(source)))
         for done in job.write_all():
             progress(done, int(info["sequences"]))
         job.finish()
@@ -187,9 +189,8 @@ def _times(table: pa.Table) -> tuple[Int64, pa.Array, Int64]:
 
 def _label_names(source: Path) -> list[str]:
     names: set[str] = set()
-    for table in stream_columns(source, ["labels"]):
-        if "labels" in table.column_names:
-            names |= set(one_array(table["labels"]).flatten().unique().to_pylist())
+    for table in stream_tables(source):
+        names |= set(one_array(table["labels"]).flatten().unique().to_pylist())
     return sorted(names)
 
 

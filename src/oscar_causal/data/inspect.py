@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oscar_causal.data.event_types import EventTypes, Int64, UInt64
+from oscar_causal.data.importers.names import check_notes
 from oscar_causal.data.problems import Facts, find_problems
 from oscar_causal.data.schema import channels_of
 from oscar_causal.data.stream import read_info, stream_tables, stream_why
@@ -105,6 +106,7 @@ def inspect_dataset(path: Path | str, *, on_progress: Callable[[int, int], None]
     2
     """
     info = read_info(path)
+    check_notes(path)
     survey = Survey()
     for table in stream_tables(path):
         survey.add(table)

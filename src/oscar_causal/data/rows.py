@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from oscar_causal.data.schema import conform
 from oscar_causal.data.sequences import Dataset, from_table, ragged_offsets
-from oscar_causal.data.stream import open_parquet, read_group, read_info, sequence_files, stream_columns
+from oscar_causal.data.stream import checked, open_parquet, read_group, read_info, sequence_files, stream_columns
 from oscar_causal.errors import DataError, FolderError
 
 
@@ -68,10 +68,7 @@ class SequenceRows:
         file, group = self._groups[index]
         with open_parquet(file) as parquet:
             table = read_group(file, parquet, group)
-        try:
-            return conform(table)
-        except DataError as error:
-            raise FolderError(f"{file}: {error}") from error
+        return checked(file, lambda: conform(table))
 
 
 def _span(chosen: npt.NDArray[np.int64]) -> str:

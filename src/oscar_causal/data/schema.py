@@ -16,6 +16,7 @@ Invariants of `sequences/*.parquet`, one row per sequence, each with its reason:
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -93,6 +94,13 @@ def channels_of(schema: pa.Schema) -> tuple[str, ...]:
     return tuple(names)
 
 
+def check_names(schema: pa.Schema) -> None:
+    """A column that is there twice is a DataError: Arrow finds neither by its name."""
+    twice = [name for name, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise DataError(f"column {twice[0]!r}: expected each column once, got it {schema.names.count(twice[0])} times")
+
+
 def as_typed(column: pa.ChunkedArray | pa.Array, name: str) -> Any:
     """A column as the format types it; lists of names may be dictionary-encoded. What cannot be cast is a DataError."""
     wanted: pa.DataType = _TYPES.get(name, CHANNEL_TYPE)
@@ -128,6 +136,7 @@ def conform(batch: pa.RecordBatch | pa.Table) -> pa.Table:
     A column that is missing or cannot be cast is a DataError that names it.
     """
     table = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    check_names(table.schema)
     missing = [name for name in REQUIRED if name not in table.column_names]
     if missing:
         raise DataError(

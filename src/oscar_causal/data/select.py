@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from oscar_causal.data.folders import parse_json
+from oscar_causal.data.importers.names import check_notes
 from oscar_causal.data.stream import read_info, stream_tables, stream_why
 from oscar_causal.data.subjects import held_out
 from oscar_causal.data.validate import one_array
@@ -77,6 +78,7 @@ def select_sequences(
     1
     """
     source, info = Path(source), read_info(source)
+    check_notes(source)
     total = int(info["sequences"])
     if selection.last is not None and selection.last > total:
         raise UsageError(

@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 
 from oscar_causal.data.notebook import SHOWN_ROWS, html_table, short_list
 from oscar_causal.data.schema import REQUIRED, as_typed, channels_of, conform
-from oscar_causal.data.stream import open_parquet, read_info, row_groups, sequence_files
-from oscar_causal.data.validate import check_sequences, list_offsets, one_array
+from oscar_causal.data.stream import channels_in, checked, open_parquet, read_info, row_groups, sequence_files
+from oscar_causal.data.validate import check_sequences, check_values, list_offsets, one_array
 from oscar_causal.errors import DataError, FolderError
 
 Int32 = npt.NDArray[np.int32]
@@ -244,7 +244,7 @@ def read_dataset(path: Path | str) -> Dataset:
         for name, parts in heads.items():
             parts.append(batch[name])
     columns = {name: pa.concat_arrays(parts) for name, parts in heads.items()}
-    channels = channels_of(_schema_of(files[0]))
+    channels = channels_in(files)
     if len(encoder) != info.get("sequences"):
         raise FolderError(f"{path}: expected {info.get('sequences')} sequences (dataset.json), found {len(encoder)}")
     return encoder.finish(columns, channels, info, path, lru_cache(4)(partial(_read_column, files)))
@@ -327,11 +327,6 @@ def _no_column(name: str) -> pa.Array:
     raise KeyError(name)
 
 
-def _schema_of(file: Path) -> pa.Schema:
-    with open_parquet(file) as parquet:
-        return parquet.schema_arrow
-
-
 def _stream(files: Sequence[Path], columns: Sequence[str]) -> Iterator[dict[str, Any]]:
     for file in files:
         with open_parquet(file) as plain:
@@ -358,6 +353,8 @@ def _with_defaults(file: Path, table: pa.Table) -> dict[str, Any]:
         values = columns[name].flatten() if name in ("events", "labels") else columns[name]
         if values.null_count:
             raise FolderError(f"{file}: column {name!r}: expected names, got null")
+    if not pc.all(pc.greater(pc.list_value_length(columns["events"]), 0), skip_nulls=False, min_count=0).as_py():
+        raise FolderError(f"{file}: column 'events': expected at least one event in every sequence, got none")
     return columns
 
 
@@ -367,12 +364,12 @@ def _read_column(files: Sequence[Path], name: str) -> pa.Array:
         with open_parquet(file) as parquet:
             if name not in parquet.schema_arrow.names:
                 raise KeyError(name)
-            parts += [_typed(file, table[name], name) for table in row_groups(file, parquet, [name])]
+            for table in row_groups(file, parquet, ["sequence_id", name]):
+                parts.append(_typed(file, table[name], name))
+                ids = one_array(table["sequence_id"])
+                checked(file, lambda ids=ids: check_values(parts[-1], ids, name, where="sequences"))  # type: ignore[misc]
     return pa.concat_arrays(parts)
 
 
 def _typed(file: Path, column: pa.ChunkedArray, name: str) -> pa.Array:
-    try:
-        return one_array(as_typed(column, name))
-    except DataError as error:
-        raise FolderError(f"{file}: {error}") from error
+    return checked(file, lambda: one_array(as_typed(column, name)))

@@ -10,7 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import check_format, read_json
-from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, conform
+from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, as_typed, channels_of, check_names, conform
+from oscar_causal.data.validate import check_sequences
 from oscar_causal.errors import DataError, FolderError
 
 MOST_ROWS, MOST_BYTES = 10_000_000, 4 << 30
@@ -27,8 +28,11 @@ def read_info(path: Path | str) -> dict[str, Any]:
         raise FolderError(f"{path}: expected a dataset folder, which holds dataset.json, found none")
     info = read_json(file)
     check_format(info, file, kind="dataset", newest=FORMAT_VERSION)
-    if not isinstance(info.get("sequences"), int):
-        raise FolderError(f"{file}: expected the number of sequences, got {info.get('sequences')!r}")
+    count, channels = info.get("sequences"), info.get("channels", [])
+    if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        raise FolderError(f"{file}: expected the number of sequences, 1 or more, got {count!r}")
+    if not isinstance(channels, list) or not all(isinstance(name, str) for name in channels):
+        raise FolderError(f"{file}: expected channels as a list of names, got {channels!r}")
     return info
 
 
@@ -56,19 +60,47 @@ def memory_bytes(path: Path | str) -> int:
     return total
 
 
+def channels_in(files: Sequence[Path]) -> tuple[str, ...]:
+    """The channels of a dataset's files, which must all have the same."""
+    first: tuple[str, ...] | None = None
+    for file in files:
+        with open_parquet(file) as parquet:
+            found: tuple[str, ...] = checked(file, lambda schema=parquet.schema_arrow: channels_of(schema))  # type: ignore[misc]
+        first = found if first is None else first
+        if set(found) != set(first):
+            raise FolderError(f"{file}: expected the channels of the files before, {list(first)}, got {list(found)}")
+    return first or ()
+
+
 def stream_tables(path: Path | str) -> Iterator[pa.Table]:
-    """The sequences of a dataset folder as tables of one row group each, in the format's columns."""
-    for file in sequence_files(path):
+    """The sequences of a dataset folder as tables of one row group each, in the format's columns, and sound."""
+    wanted, found, files = read_info(path)["sequences"], 0, sequence_files(path)
+    channels_in(files)
+    for file in files:
         with open_parquet(file) as parquet:
             for table in row_groups(file, parquet):
-                yield _conformed(file, table)
+                found += len(table)
+                yield checked(file, lambda table=table: _sound(table))  # type: ignore[misc]
+    if found != wanted:
+        raise FolderError(f"{path}: expected {wanted} sequences (dataset.json), found {found}")
+
+
+def _sound(table: pa.Table) -> pa.Table:
+    table = conform(table)
+    check_sequences(table, where="sequences")
+    return table
 
 
 def stream_columns(path: Path | str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Some columns only, as they are stored; those a file lacks are left out."""
+    """Some columns only, in the format's types; those a file lacks are left out."""
     for file in sequence_files(path):
         with open_parquet(file) as parquet:
-            yield from row_groups(file, parquet, columns)
+            for table in row_groups(file, parquet, columns):
+                yield checked(file, lambda table=table: _typed(table))  # type: ignore[misc]
+
+
+def _typed(table: pa.Table) -> pa.Table:
+    return pa.table({name: as_typed(table[name], name) for name in table.column_names})
 
 
 def stream_why(path: Path | str) -> Iterator[pa.Table]:
@@ -76,12 +108,17 @@ def stream_why(path: Path | str) -> Iterator[pa.Table]:
     for file in sorted((Path(path) / "why").glob("*.parquet")):
         with open_parquet(file) as parquet:
             for table in row_groups(file, parquet):
-                yield guarded(file, lambda table=table: table.select(WHY_SCHEMA.names).cast(WHY_SCHEMA))  # type: ignore[misc]
+                typed = guarded(file, lambda table=table: table.select(WHY_SCHEMA.names).cast(WHY_SCHEMA))  # type: ignore[misc]
+                for name in typed.column_names:
+                    if typed[name].null_count:
+                        raise FolderError(f"{file}: column {name!r}: expected a value in every row, got null")
+                yield typed
 
 
-def _conformed(file: Path, table: pa.Table) -> pa.Table:
+def checked(file: Path, read: Callable[[], Any]) -> Any:
+    """What is wrong with the content of a dataset's file is told with the file's name."""
     try:
-        return conform(table)
+        return read()
     except DataError as error:
         raise FolderError(f"{file}: {error}") from error
 
@@ -117,8 +154,10 @@ def _check_size(file: Path, parquet: pq.ParquetFile, group: int) -> None:
 
 
 def open_parquet(file: Path, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file."""
-    return guarded(file, lambda: pq.ParquetFile(file, **options))
+    """Open a Parquet file; one with a column twice is refused."""
+    parquet = guarded(file, lambda: pq.ParquetFile(file, **options))
+    checked(file, lambda: check_names(guarded(file, lambda: parquet.schema_arrow)))
+    return parquet
 
 
 def guarded(file: Path, read: Callable[[], Any]) -> Any:

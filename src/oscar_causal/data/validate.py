@@ -50,6 +50,16 @@ def check_sequences(table: pa.Table, *, where: str) -> None:
     _check_labels(table, ids, where)
 
 
+def check_values(column: Any, ids: Any, name: str, *, where: str) -> None:
+    """The same for one column alone (times, label times, static, a channel): what does not need the others."""
+    if name == "times":
+        _check_times(column, list_offsets(column), ids, where)
+    elif name == "static":
+        _check_static(column, ids, where)
+    else:
+        _check_finite(column, ids, where, name)
+
+
 def _first(bad: npt.NDArray[np.bool_], ids: Any, where: str, column: str, expected: str, came: Any) -> None:
     if bad.any():
         i = int(np.argmax(bad))

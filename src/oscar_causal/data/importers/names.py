@@ -8,7 +8,16 @@ from oscar_causal.data.folders import read_json
 from oscar_causal.data.importers.cells import as_text
 from oscar_causal.data.importers.long_table import open_table
 from oscar_causal.data.importers.roles import require
+from oscar_causal.data.rules import read_rules
 from oscar_causal.errors import DataError, FolderError
+
+
+def check_notes(dataset: Path | str) -> None:
+    """Refuse a dataset folder whose `names.json` or `rules.json` cannot be read."""
+    if (Path(dataset) / "names.json").exists():
+        read_names(Path(dataset) / "names.json")
+    if (Path(dataset) / "rules.json").exists():
+        read_rules(Path(dataset) / "rules.json")
 
 
 def read_names(path: Path | str) -> dict[str, str]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import (
@@ -216,11 +217,34 @@ def read_run(folder: Path | str) -> dict[str, Any]:
     path = Path(folder) / "run.json"
     run = read_json(path)
     check_format(run, path, kind="results", newest=FORMAT_VERSION)
-    for name in ("dataset", "model"):
-        told = run.get(name) or {}
-        if not isinstance(told, dict) or not isinstance(told.get("path", ""), str | None):
-            raise FolderError(f"{path}: expected {name} to name a path, got {told!r}")
+    for key, kind in _RUN.items():
+        for name, value in _values(run, key.split(".")):
+            if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
+                raise FolderError(f"{path}: expected {name} to be {_KINDS[kind]}, got {value!r}")
     return run
+
+
+_KINDS: dict[type, str] = {dict: "a JSON object", list: "a list", str: "text", int: "a whole number"}
+_RUN: dict[str, type] = {
+    **dict.fromkeys(("config", "counts", "dataset", "memory", "model", "rows", "unknown", "versions"), dict),
+    **dict.fromkeys(("estimand", "estimator", "fingerprint", "precision"), str),
+    **dict.fromkeys(("seed", "sequences", "counts.*", "rows.*"), int),
+    **dict.fromkeys(("dataset.path", "dataset.digest", "model.path", "model.digest", "versions.*"), str),
+    **dict.fromkeys(("config.fused", "config.intervention", "config.knowledge", "config.prefix", "config.tests"), dict),
+    **dict.fromkeys(("config.estimator", "config.replacement"), str),
+    **dict.fromkeys(("also", "config.excluded", "config.knowledge.excluded"), list),
+}
+"""What `run.json` holds, as far as readers make use of it; each may be absent or null. Parents come first."""
+
+
+def _values(value: Any, path: list[str]) -> Iterator[tuple[str, Any]]:
+    """The values at a path with their names; `*` stands for every key."""
+    if not path:
+        yield "", value
+    elif isinstance(value, dict):
+        for name in value if path[0] == "*" else path[:1]:
+            for rest, found in _values(value.get(name), path[1:]):
+                yield f"{name}.{rest}" if rest else name, found
 
 
 def read_table(folder: Path | str, name: str) -> pa.Table:
@@ -246,7 +270,7 @@ def part_files(folder: Path | str, name: str) -> list[Path]:
         raise FolderError(f"{folder}: expected a results folder with {name}/, found none")
     files, told = _files(place), read_run(folder).get("rows")
     if told is not None:
-        wanted, found = told.get(name) if isinstance(told, dict) else told, _rows(files)
+        wanted, found = told.get(name), _rows(files)
         if found != wanted:
             raise FolderError(
                 f"{place}: expected {wanted!r} rows as run.json says, found {found}: parts are lost or foreign"
@@ -300,7 +324,23 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         wanted = schema.field(field.name).type
         if field.type != wanted:
             raise FolderError(f"{path}: expected the column {field.name!r} as {wanted}, got {field.type}")
+        expected = _unmet(field.name, kept[field.name])
+        if expected:
+            raise FolderError(f"{path}: column {field.name!r}: expected {expected}, got something else")
+    if schema is CAUSE_SCHEMA and set(kept["verdict"].unique().to_pylist()) - {"cause", "inhibitor"}:
+        raise FolderError(f"{path}: column 'verdict': expected cause or inhibitor, got something else")
     return kept
+
+
+def _unmet(name: str, column: pa.ChunkedArray) -> str:
+    """What is expected of the values of a column and does not hold; nothing where all is well."""
+    if name in ("sequence_id", "label", "event", "verdict") and column.null_count:
+        return "a name in every row"
+    if pa.types.is_floating(column.type) and not pc.all(pc.is_finite(column), min_count=0).as_py():
+        return "finite numbers or null"
+    if pa.types.is_list(column.type) and pc.list_flatten(column).null_count:
+        return "lists without null"
+    return ""
 
 
 def _is_whole(path: Path, schema: pa.Schema) -> bool:

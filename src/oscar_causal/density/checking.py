@@ -27,7 +27,7 @@ from oscar_causal.density.quality import (
     quality_content,
 )
 from oscar_causal.density.times import judge_times
-from oscar_causal.errors import UsageError
+from oscar_causal.errors import FolderError, UsageError
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,13 @@ def _probs(models: ModelSet, encoded: Encoded, rows: Int64, routes: Int64, posit
     return result
 
 
+def _write(path: Path, content: dict[str, Any]) -> None:
+    try:
+        write_json(path, content)
+    except OSError as error:
+        raise FolderError(f"{path}: cannot be written: {error.strerror or error}") from error
+
+
 def _update(folder: Path, models: ModelSet, dataset: Dataset) -> list[str]:
     """Rewrite `quality.json` of the model or of each fold; returns the files."""
     routes, seen = models.routes(dataset.subject_ids), models.seen_in_training(dataset.subject_ids)
@@ -150,6 +157,6 @@ def _update(folder: Path, models: ModelSet, dataset: Dataset) -> list[str]:
         part = dataset.take(np.flatnonzero(dataset.labelled & ~seen & np.isin(routes, [index, MEAN])))
         if len(part):
             told = f"{len(part):,} sequences of subjects not seen in training"
-            write_json(place / "quality.json", assess(model, model.encode(part), evaluated_on=told))
+            _write(place / "quality.json", assess(model, model.encode(part), evaluated_on=told))
             written.append(str(place / "quality.json"))
     return written

@@ -81,10 +81,18 @@ def run_estimator(choice: Any, density: Any, sequence: Contexts, labels: Int64, 
     counted = _Counted(density)
     length = torch.tensor([sequence.event_ids.shape[1]])
     whole = counted.label_probs(sequence, torch.as_tensor(labels), length)[0, 0]
-    found = own_function(choice, "estimator")(counted, sequence, labels, stream)
+    found = _called(choice, "estimator", counted, sequence, labels, stream)
     names = {density.vocabulary.name(int(event)) for event in sequence.event_ids[0]}
     evidence = _checked(found, names, len(labels), own_name(choice))
     return OwnAnswers([float(p) for p in whole], evidence, counted.contexts)
+
+
+def _called(choice: Any, what: str, *given: Any) -> Any:
+    """What the function returns; one that ends the program is told, as it would end without a result."""
+    try:
+        return own_function(choice, what)(*given)
+    except SystemExit as error:
+        raise UsageError(f"{what} {own_name(choice)}: expected a result, got sys.exit({error.code!r})") from error
 
 
 class OwnLaw:
@@ -98,7 +106,7 @@ class OwnLaw:
 
     def event_probs(self, sequence: Contexts) -> Tensor:
         """The function's law, checked: (L, V)."""
-        law = torch.as_tensor(own_function(self._choice, "replacement")(self._model, sequence))
+        law = torch.as_tensor(_called(self._choice, "replacement", self._model, sequence))
         expected = (sequence.event_ids.shape[1], self._model.vocabulary.size)
         name = own_name(self._choice)
         if tuple(law.shape) != expected:
@@ -150,13 +158,16 @@ def _imported(name: str, what: str) -> Callable[..., Any]:
     module_name, _, path = name.partition(":")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)  # the command, unlike `python -m`, does not look into the current folder
+        sys.path.append(here)  # last: what lies in the current folder must not stand in for a library imported later
     try:
         found: Any = import_module(module_name)
         for part in path.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise UsageError(f"{what}: expected module:function, cannot find {name!r}: {error}") from error
+    except MemoryError:
+        raise
+    except (Exception, SystemExit) as error:  # the module is the user's: it may raise anything
+        reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        raise UsageError(f"{what}: expected module:function, cannot import {name!r}: {reason}") from error
     if not callable(found):
         raise UsageError(f"{what}: expected a function at {name!r}, got {type(found).__name__}")
     return found  # type: ignore[no-any-return]

@@ -6,9 +6,12 @@ dev, test) stands before it in the sequence id. Times count from the start alrea
 
 from __future__ import annotations
 
+import codecs
 import json
+import re
 import sys
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,7 @@ import pyarrow as pa
 
 from oscar_causal.data.importers.nested import Records, RecordTable
 from oscar_causal.data.importers.rejects import BadRow, as_written, shown
-from oscar_causal.data.importers.text_source import TextSource
+from oscar_causal.data.importers.text_source import BLOCK_BYTES, TextSource
 from oscar_causal.errors import DataError
 
 TIMES, EVENTS = "time_since_start", "type_event"
@@ -26,12 +29,15 @@ CHUNK = 2_000
 
 
 def easytpp_table(path: Path, encoding: str = "utf-8", seen: set[str] | None = None) -> RecordTable:
-    """Open one file; it is read as a whole. Sequence ids are new among the files that share `seen`."""
-    records, size = _records(path, encoding), path.stat().st_size
+    """Open one file; records are read one after the other. Sequence ids are new among the files that share `seen`."""
+    if next(_records(path, encoding), None) is None:
+        raise DataError(f"{path}: expected at least one EasyTPP record, got an empty file or an empty array")
 
     def read() -> Iterator[Records]:
-        for begin in range(0, len(records), CHUNK):
-            yield _chunk(records[begin : begin + CHUNK], begin + 1, path, size * (begin + CHUNK) // len(records))
+        records, first = _records(path, encoding), 1
+        while part := list(islice(records, CHUNK)):
+            yield _chunk([record for record, _ in part], first, path, part[-1][1])
+            first += len(part)
 
     header = ["sequence_id", TIMES, EVENTS]
     return RecordTable(path, header, read, known=KNOWN, split=path.name.split(".")[0], seen=seen)
@@ -42,18 +48,81 @@ def looks_like_easytpp(start: str) -> bool:
     return f'"{TIMES}"' in start or f'"{EVENTS}"' in start
 
 
-def _records(path: Path, encoding: str) -> list[Any]:
+def _records(path: Path, encoding: str) -> Iterator[tuple[Any, int]]:
+    """The records of an array, or one after the other, each with the bytes read so far; one at a time is in memory."""
     with TextSource(path, encoding) as source:
-        text = b"".join(source.lines()).decode("utf-8", "replace").strip()
-    if not text:
-        raise DataError(f"{path}: expected EasyTPP records, got an empty file")
-    try:
-        found = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"{path}: expected a JSON array of records or one per line: {error}") from error
-    if not found:
-        raise DataError(f"{path}: expected at least one record, got an empty array")
-    return list(found)
+        text = _Text(path, source)
+        array = text.skip("[")
+        ended = text.skip("]") if array else not text.more()
+        while not ended:
+            yield text.value(), source.tell_raw()
+            if array:
+                ended = not text.skip(",")
+                if ended and not text.skip("]"):
+                    raise text.wrong("expected ',' or ']' after a record")
+            else:
+                ended = not text.more()
+        if text.more():
+            raise text.wrong("something follows the array")
+
+
+class _Text:
+    """JSON values read one by one from a stream; of each at most 8 MB are held."""
+
+    def __init__(self, path: Path, source: TextSource) -> None:
+        self._path, self._source = path, source
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._text, self._at, self._whole = "", 0, False
+
+    def more(self) -> bool:
+        """Is there anything but blanks from here on?"""
+        while True:
+            found = _BLANKS.match(self._text, self._at)
+            self._at = found.end() if found else self._at
+            if self._at < len(self._text) or not self._read():
+                return self._at < len(self._text)
+
+    def skip(self, mark: str) -> bool:
+        """Step over this mark, if it is next."""
+        if not self.more() or self._text[self._at] != mark:
+            return False
+        self._at += 1
+        return True
+
+    def value(self) -> Any:
+        """The next value."""
+        if not self.more():
+            raise self.wrong("the file ends before its array does")
+        while True:
+            try:
+                value, end = _JSON.raw_decode(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                if isinstance(error, json.JSONDecodeError) and self._read():
+                    continue
+                raise self.wrong(error) from error
+            if end == len(self._text) and self._read():  # a number may go on
+                continue
+            self._at = end
+            return value
+
+    def wrong(self, reason: object) -> DataError:
+        return DataError(f"{self._path}: expected a JSON array of records or one per line: {reason}")
+
+    def _read(self) -> bool:
+        """Read on; False at the end."""
+        if self._whole:
+            return False
+        if len(self._text) - self._at > BLOCK_BYTES:
+            limit = f"records of at most {BLOCK_BYTES >> 20} MB"
+            raise DataError(f"{self._path}: expected {limit}, got a longer one, or JSON that is broken before its end")
+        block = self._source.read()
+        self._whole = not block
+        self._text = self._text[self._at :] + self._decoder.decode(block, final=self._whole)
+        self._at = 0
+        return True
+
+
+_BLANKS, _JSON = re.compile(r"[ \t\r\n]*"), json.JSONDecoder()
 
 
 def _chunk(records: list[Any], first: int, path: Path, position: int) -> Records:

@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oscar_causal.data.importers.nested import Records, RecordTable
+from oscar_causal.data.importers.parquet_table import refuse_twice
 from oscar_causal.errors import DataError
 
 KNOWN = {"time": "times", "event": "events", "label": "labels"}
@@ -49,8 +50,10 @@ def hf_tables(path: Path, *, split: str | None = None, labels: bool = False) -> 
 def _files(path: Path) -> list[tuple[str | None, Path]]:
     if (path / "dataset_dict.json").exists():
         splits = _json(path / "dataset_dict.json").get("splits")
-        if not isinstance(splits, list) or not all(isinstance(name, str) for name in splits):
-            raise DataError(f"{path / 'dataset_dict.json'}: expected a list of splits, got {splits!r}")
+        if not isinstance(splits, list) or not all(_is_name(name) for name in splits):
+            raise DataError(
+                f"{path / 'dataset_dict.json'}: expected a list of splits, folders in this one, got {splits!r}"
+            )
         return [(name, file) for name in splits for file in _saved(path / name)]
     if (path / "state.json").exists():
         split = _json(path / "state.json").get("_split")
@@ -64,11 +67,18 @@ def _saved(folder: Path) -> list[Path]:
     state = _json(folder / "state.json")
     if state.get("_indices_files") or state.get("_indices_data_files"):
         raise DataError(f"{folder}: expected a dataset without an index file: call flatten_indices() before saving it")
-    named = [item.get("filename") for item in state.get("_data_files") or [] if isinstance(item, dict)]
-    names = [name for name in named if isinstance(name, str) and Path(name).name == name]
-    if not names or len(names) != len(named):
-        raise DataError(f"{folder / 'state.json'}: expected the names of data files, got {named!r}")
-    return [folder / name for name in names]
+    told = state.get("_data_files")
+    named: list[Any] = [
+        item.get("filename") if isinstance(item, dict) else None for item in (told if isinstance(told, list) else ())
+    ]
+    if not named or not all(_is_name(name) for name in named):
+        raise DataError(f"{folder / 'state.json'}: expected the names of data files in this folder, got {told!r}")
+    return [folder / name for name in named]
+
+
+def _is_name(name: object) -> bool:
+    """A plain name, which leads nowhere else."""
+    return isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name and "\0" not in name
 
 
 def _parquet_files(path: Path) -> list[Path]:
@@ -77,6 +87,7 @@ def _parquet_files(path: Path) -> list[Path]:
 
 def _table(file: Path, split: str | None, labels: bool, seen: set[str]) -> RecordTable:
     schema = _guard(file, lambda: _open(file)[0])
+    refuse_twice(schema, file)
     names = _class_names(schema)
     read = partial(_read, file, names)
     return RecordTable(file, schema.names, read, known=KNOWN, split=split, labels=labels, seen=seen)

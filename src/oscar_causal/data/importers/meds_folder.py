@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oscar_causal.data.extras import load_extra
+from oscar_causal.data.importers.parquet_table import refuse_twice
 from oscar_causal.data.importers.rejects import Int64
 from oscar_causal.errors import DataError
 
@@ -102,8 +103,12 @@ class MedsFolder:
         if not file.exists():
             return None
         names = ["subject_id", "sequence", "subject", "start"]
-        table = guard(file, lambda: pq.read_table(file).select(names))
+        kinds = [pa.int64(), pa.string(), pa.string(), pa.timestamp("us", "UTC")]
+        wanted = pa.schema(list(zip(names, kinds, strict=True)))
+        table = guard(file, lambda: pq.read_table(file).select(names).cast(wanted))
         columns = [table[name].to_pylist() for name in names]
+        if any(table[name].null_count for name in names):
+            raise DataError(f"{file}: expected a name and a start for every subject, got null")
         return {number: Own(*rest) for number, *rest in zip(*columns, strict=True)}
 
 
@@ -125,6 +130,7 @@ def batches(file: Path, schema: Any, columns: list[str] | None = None) -> Iterat
     first = 1
     with guard(file, lambda: pq.ParquetFile(file)) as parquet:
         names = parquet.schema_arrow.names
+        refuse_twice(parquet.schema_arrow, file)
         missing = [name for name in _required(schema) if name not in names]
         if missing:
             raise DataError(f"{file}: expected a column {missing[0]!r} (MEDS), got {', '.join(names)}")

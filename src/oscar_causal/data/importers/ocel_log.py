@@ -1,10 +1,14 @@
-"""An OCEL 2.0 log in memory, from JSON, XML or SQLite: events, objects, and which events concern which objects."""
+"""An OCEL 2.0 log in memory, from JSON, XML or SQLite: events, objects, and which events concern which objects.
+
+It is held as a whole, so its text has a limit. Of a SQLite file only plain tables are read: a view, a virtual table or
+a generated column is a program of whoever wrote the file.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,8 +16,13 @@ from typing import Any
 
 from oscar_causal.data.folders import parse_json
 from oscar_causal.data.importers.safe_xml import parse_xml
-from oscar_causal.data.importers.text_source import first_bytes, open_bytes
+from oscar_causal.data.importers.text_source import BLOCK_BYTES, first_bytes, open_bytes
 from oscar_causal.errors import DataError
+
+MOST_BYTES = 512 << 20
+"""Text of a log: what is read becomes about ten times as large in memory."""
+STEPS = 10_000
+"""Instructions of SQLite between two counts of them."""
 
 
 @dataclass
@@ -64,7 +73,8 @@ def read_log(path: Path) -> Log:
 
 def _from_json(path: Path) -> Log:
     with open_bytes(path) as file:
-        data = file.read()
+        data = file.read(MOST_BYTES + 1)
+    _check_size(path, len(data))
     try:
         content = parse_json(data.decode(json.detect_encoding(data)))
         log = Log()
@@ -87,7 +97,7 @@ def _from_json(path: Path) -> Log:
 def _from_xml(path: Path) -> Log:
     reader = _XmlLog()
     for _ in parse_xml(path, reader.start, reader.end, reader.text):
-        pass
+        _check_size(path, reader.size)
     if not reader.seen:
         raise DataError(f"{path}: expected an OCEL 2.0 log (<log> with <objects> and <events>), got another document")
     return reader.log
@@ -97,13 +107,14 @@ class _XmlLog:
     """Collects a log while the parser walks through the file."""
 
     def __init__(self) -> None:
-        self.log, self.seen = Log(), False
+        self.log, self.seen, self.size = Log(), False, 0
         self._event: Event | None = None
         self._thing: Thing | None = None
         self._attribute: tuple[str, str] | None = None
         self._text: list[str] = []
 
     def start(self, tag: str, values: dict[str, str]) -> None:
+        self.size += len(tag) + sum(len(name) + len(value) for name, value in values.items())
         if tag == "event" and self._event is None:
             event = Event(len(self.log.events) + 1, values.get("id"), values.get("type"), values.get("time"))
             self._event = event
@@ -119,6 +130,7 @@ class _XmlLog:
 
     def text(self, data: str) -> None:
         if self._attribute is not None:
+            self.size += len(data)
             self._text.append(data)
 
     def end(self, tag: str) -> None:
@@ -139,32 +151,94 @@ class _XmlLog:
 def _from_sqlite(path: Path) -> Log:
     log = Log()
     try:
-        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as base:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)) as connection:
+            base = _Tables(path, connection)
             by_id = _sqlite_events(base, log)
-            for event_id, object_id in base.execute("SELECT ocel_event_id, ocel_object_id FROM event_object"):
-                if event_id in by_id:
-                    by_id[event_id].objects.append(str(object_id))
-            for object_id, kind in base.execute("SELECT ocel_id, ocel_type FROM object"):
+            for event_id, object_id in base.rows("event_object", "ocel_event_id", "ocel_object_id"):
+                if str(event_id) in by_id:
+                    by_id[str(event_id)].objects.append(str(object_id))
+            for object_id, kind in base.rows("object", "ocel_id", "ocel_type"):
                 log.objects[str(object_id)] = Thing(_text(kind))
-            for row in _typed_rows(base, "object"):
+            for row in base.typed_rows("object"):
                 thing = log.objects.get(str(row.pop("ocel_id")))
                 time = str(row.pop("ocel_time", "") or "")
                 changed = row.pop("ocel_changed_field", None)
                 if thing is not None:
-                    names = [changed] if changed else list(row)
+                    names = [str(changed)] if changed else list(row)
                     thing.changes += [(name, time, str(row[name])) for name in names if row.get(name) is not None]
-    except sqlite3.Error as error:
-        raise DataError(f"{path}: expected an OCEL 2.0 log in SQLite: {error}") from error
+    except (sqlite3.Error, UnicodeError) as error:
+        too_long = "it takes more work to read than a file of its size should" if str(error) == "interrupted" else error
+        raise DataError(f"{path}: expected an OCEL 2.0 log in SQLite: {too_long}") from error
     return log
 
 
-def _sqlite_events(base: sqlite3.Connection, log: Log) -> dict[str, Event]:
+class _Tables:
+    """The plain tables of a SQLite file, read with bounds on cells, on all text together and on the work."""
+
+    def __init__(self, path: Path, base: sqlite3.Connection) -> None:
+        self._path, self._base, self._size = path, base, 0
+        base.execute("PRAGMA trusted_schema = OFF")
+        base.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BLOCK_BYTES)
+        left = 1000 + path.stat().st_size // 100  # times STEPS: a row of n bytes takes some ten steps
+        base.set_progress_handler(_countdown(left), STEPS)
+        found = base.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0")  # virtual ones: 0
+        self._columns = {str(name).lower(): self._columns_of(str(name)) for (name,) in found.fetchall()}
+
+    def rows(self, table: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+        """These columns of a table."""
+        self.columns(table, *columns)
+        chosen = ", ".join(map(_quoted, columns))
+        for row in self._base.execute(f"SELECT {chosen} FROM {_quoted(table)}"):  # noqa: S608 - quoted names
+            self._size += sum(len(cell) if isinstance(cell, str | bytes) else 8 for cell in row)
+            _check_size(self._path, self._size)
+            yield row
+
+    def typed_rows(self, what: str) -> Iterator[dict[str, Any]]:
+        """Rows of the tables that hold one type of events or objects each."""
+        for (suffix,) in self.rows(f"{what}_map_type", "ocel_type_map"):
+            table = f"{what}_{suffix}"
+            names = self.columns(table, "ocel_id")
+            for row in self.rows(table, *names):
+                yield dict(zip(names, row, strict=True))
+
+    def columns(self, table: str, *needed: str) -> tuple[str, ...]:
+        """The columns of a table; one that is needed and not there is a DataError."""
+        names = self._columns.get(table.lower())
+        if names is None:
+            raise DataError(f"{self._path}: expected an OCEL 2.0 log in SQLite with a table {table!r}, found none")
+        missing = [name for name in needed if name not in names]
+        if missing:
+            raise DataError(f"{self._path}: table {table!r}: expected a column {missing[0]!r}, found none")
+        return names
+
+    def _columns_of(self, table: str) -> tuple[str, ...]:
+        """Names of the columns; one that is computed (hidden = 2) is refused."""
+        told = self._base.execute(f"PRAGMA table_xinfo({_quoted(table)})").fetchall()
+        for _, name, *_, hidden in told:
+            if hidden == 2:
+                raise DataError(
+                    f"{self._path}: table {table!r}: expected stored columns, got {name!r}, which is computed"
+                )
+        return tuple(str(row[1]) for row in told)
+
+
+def _countdown(left: int) -> Callable[[], bool]:
+    """Says True, which stops SQLite, when it was asked so many times."""
+    numbers = iter(range(left))
+    return lambda: next(numbers, None) is None
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _sqlite_events(base: _Tables, log: Log) -> dict[str, Event]:
     by_id: dict[str, Event] = {}
-    for event_id, kind in base.execute("SELECT ocel_id, ocel_type FROM event"):
+    for event_id, kind in base.rows("event", "ocel_id", "ocel_type"):
         event = Event(len(log.events) + 1, _text(event_id), _text(kind), None)
         log.events.append(event)
         by_id[str(event_id)] = event
-    for row in _typed_rows(base, "event"):
+    for row in base.typed_rows("event"):
         found = by_id.get(str(row.pop("ocel_id")))
         if found is not None:
             found.time = _text(row.pop("ocel_time", None))
@@ -172,14 +246,10 @@ def _sqlite_events(base: sqlite3.Connection, log: Log) -> dict[str, Event]:
     return by_id
 
 
-def _typed_rows(base: sqlite3.Connection, what: str) -> Iterator[dict[str, Any]]:
-    """Rows of the tables that hold one type of events or objects each."""
-    for (suffix,) in base.execute(f"SELECT ocel_type_map FROM {what}_map_type").fetchall():
-        name = f"{what}_{suffix}".replace('"', '""')
-        cursor = base.execute(f'SELECT * FROM "{name}"')  # noqa: S608 - a quoted name from the log's own table of names
-        columns = [item[0] for item in cursor.description]
-        for row in cursor:
-            yield dict(zip(columns, row, strict=True))
+def _check_size(path: Path, size: int) -> None:
+    if size > MOST_BYTES:
+        limit = f"at most {MOST_BYTES >> 20} MB of text, as it is held in memory"
+        raise DataError(f"{path}: expected an OCEL 2.0 log with {limit}; cut it, or write it as XES or as a table")
 
 
 def _list(item: Any, key: str) -> list[Any]:

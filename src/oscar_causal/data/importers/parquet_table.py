@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from oscar_causal.data.importers.long_table import RawBatch
 from oscar_causal.data.importers.text_source import open_bytes
+from oscar_causal.data.schema import check_names
 from oscar_causal.data.validate import one_array
 from oscar_causal.errors import DataError
 
@@ -27,6 +28,7 @@ class ParquetTable:
         open_bytes(path).close()
         with self._guard(lambda: pq.ParquetFile(path)) as parquet:
             self._schema: pa.Schema = self._guard(lambda: parquet.schema_arrow)
+        refuse_twice(self._schema, path)
         self.header: list[str] = list(self._schema.names)
 
     def batches(self, columns: Sequence[str]) -> Iterator[RawBatch]:
@@ -51,6 +53,14 @@ class ParquetTable:
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DataError(f"{self.name}: expected a whole Parquet file: {reason}") from error
+
+
+def refuse_twice(schema: pa.Schema, file: Path) -> None:
+    """A file with a column twice is a DataError that names it."""
+    try:
+        check_names(schema)
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from error
 
 
 def plain(column: pa.Array) -> pa.Array:

@@ -1,7 +1,7 @@
 """XML read piece by piece with the standard library's expat, without anything a file could abuse.
 
 A document type declaration is refused, and with it all entities but the five of XML itself: nothing is expanded,
-nothing outside the file is opened.
+nothing outside the file is opened. A tag or comment longer than 8 MB is refused: expat reads it again with every piece.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from oscar_causal.data.importers.text_source import first_bytes, open_bytes
+from oscar_causal.data.importers.text_source import BLOCK_BYTES, first_bytes, open_bytes
 from oscar_causal.errors import DataError
 
-BLOCK_BYTES = 1 << 20
+PIECE_BYTES = 1 << 20
 Start = Callable[[str, dict[str, str]], None]
 
 
@@ -37,8 +37,13 @@ def parse_xml(
     with open_bytes(path) as raw:
         stream: Any = gzip.GzipFile(fileobj=raw) if packed else raw
         try:
-            while piece := stream.read(BLOCK_BYTES):
+            fed = 0
+            while piece := stream.read(PIECE_BYTES):
                 parser.Parse(piece, False)
+                fed += len(piece)
+                if fed - parser.CurrentByteIndex > BLOCK_BYTES:
+                    limit = f"tags and comments of at most {BLOCK_BYTES >> 20} MB"
+                    raise DataError(f"{path}: line {parser.CurrentLineNumber}: expected {limit}, got a longer one")
                 yield int(raw.tell())
             parser.Parse(b"", True)
         except (expat.ExpatError, LookupError, ValueError) as error:  # the last two: an encoding nobody knows

@@ -100,6 +100,8 @@ def stream_columns(path: Path | str, columns: Sequence[str]) -> Iterator[pa.Tabl
 
 
 def _typed(table: pa.Table) -> pa.Table:
+    if "events" in table.column_names and table["events"].null_count:
+        raise DataError("column 'events': expected at least one event in every sequence, got null")
     return pa.table({name: as_typed(table[name], name) for name in table.column_names})
 
 

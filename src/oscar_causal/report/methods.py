@@ -19,7 +19,7 @@ from oscar_causal.data.folders import read_json
 from oscar_causal.discovery.intervention import TIE_FLAG
 from oscar_causal.discovery.results import read_table
 from oscar_causal.discovery.sources import REPLACEMENTS
-from oscar_causal.errors import FolderError
+from oscar_causal.report.entries import Entry
 from oscar_causal.report.method_words import assumption_words, error_words, estimator_words
 from oscar_causal.report.sources import Sources, open_sources
 
@@ -95,38 +95,42 @@ def _model(sources: Sources) -> str:
     if sources.model is None:
         return "The label model of the run was not at hand when this was written."
     folds = sorted(sources.model.glob("fold-*"))
-    trained = [_json(part / "training.json") for part in folds or [sources.model]]
-    network = _json((folds or [sources.model])[0] / "config.json").get("network") or {}
+    trained = [_entry(part / "training.json") for part in folds or [sources.model]]
+    network = _entry((folds or [sources.model])[0] / "config.json").entry("network")
     return " ".join([_network(network, trained, len(folds)), *_quality(sources.qualities)])
 
 
 def _quality(qualities: tuple[dict[str, Any], ...]) -> list[str]:
     """How well labels are predicted, as far as the model's files say."""
-    weighted = [(quality.get("labels") or {}).get("weighted") for quality in qualities]
-    f1 = [part["f1"] for part in weighted if part]
-    labels = (qualities[0].get("per_label") if qualities else None) or {}
-    trusted = sum(bool(item.get("trusted")) for item in labels.values())
-    rest = "" if trusted == len(labels) else ", verdicts on the others are marked"
+    known = [Entry.of(quality, "quality.json of the model") for quality in qualities]
+    labels = [part for part in (quality.entry("labels") for quality in known) if part is not None]
+    weighted = [part for part in (entry.entry("weighted") for entry in labels) if part is not None]
+    f1 = [value for value in (part.number("f1") for part in weighted) if value is not None]
+    judged = known[0].entry("per_label") if known else None
+    every = [] if judged is None else [bool(row.flag("trusted")) for _, row in judged.items()]
+    rest = "" if all(every) else ", verdicts on the others are marked"
     found = []
     if f1:
-        told = qualities[0].get("evaluated_on", "held-out sequences")
+        told = known[0].text("evaluated_on") or "held-out sequences"
         found.append(f"Label predictions reached a weighted F1 of {np.mean(f1):.3f} on {told}.")
-    if labels:
-        found.append(f"{trusted:,} of {len(labels):,} labels met the criteria for being judged{rest}.")
+    if every:
+        found.append(f"{sum(every):,} of {len(every):,} labels met the criteria for being judged{rest}.")
     return found
 
 
-def _network(network: dict[str, Any], trained: list[dict[str, Any]], folds: int) -> str:
-    size = f"{network.get('layers')} layers of width {network.get('width')}"
-    torch = (trained[0].get("versions") or {}).get("torch")
-    steps = sum(part.get("steps") or 0 for part in trained)
+def _network(network: Entry | None, trained: list[Entry], folds: int) -> str:
+    layers, width = (None if network is None else network.number(name) for name in ("layers", "width"))
+    size = f"{layers} layers of width {width}"
+    versions = trained[0].entry("versions")
+    torch = None if versions is None else versions.text("torch")
+    steps = sum(part.number("steps") or 0 for part in trained)
     how = [f"{steps:,} optimiser steps"] if steps else []
     how += [f"PyTorch {torch}"] if torch else []
     amount = f" ({', '.join(how)})" if how else ""
     if folds:
         seen = "each on the subjects of the other folds, so that every subject is judged by one that has not seen it"
         return f"{folds} autoregressive Transformers ({size}) for next events and labels were trained, {seen}{amount}."
-    sequences = trained[0].get("sequences")
+    sequences = trained[0].number("sequences")
     where = f" on {sequences:,} sequences" if sequences else ""
     return f"An autoregressive Transformer ({size}) for next events and labels was trained{where}{amount}."
 
@@ -217,8 +221,6 @@ def _distinct(ids: pa.Array) -> int:
     return int(pc.count_distinct(ids).as_py())
 
 
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        return read_json(path)
-    except FolderError:
-        return {}
+def _entry(path: Path) -> Entry:
+    """A JSON file of the model; one that is not there says nothing."""
+    return Entry.of(read_json(path) if path.exists() else {}, f"{path.name} of the model")

@@ -11,7 +11,6 @@ import json
 import re
 import sys
 from collections.abc import Iterator, Mapping
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ from oscar_causal.errors import DataError
 
 TIMES, EVENTS = "time_since_start", "type_event"
 KNOWN = {"sequence_id": "sequence_id", "time": TIMES, "event": EVENTS}
-CHUNK = 2_000
+CHUNK, CHUNK_BYTES = 2_000, 2 << 20
+"""Records at a time: so many, or as many as have so much text."""
 
 
 def easytpp_table(path: Path, encoding: str = "utf-8", seen: set[str] | None = None) -> RecordTable:
@@ -34,10 +34,16 @@ def easytpp_table(path: Path, encoding: str = "utf-8", seen: set[str] | None = N
         raise DataError(f"{path}: expected at least one EasyTPP record, got an empty file or an empty array")
 
     def read() -> Iterator[Records]:
-        records, first = _records(path, encoding), 1
-        while part := list(islice(records, CHUNK)):
-            yield _chunk([record for record, _ in part], first, path, part[-1][1])
-            first += len(part)
+        part: list[Any] = []
+        first, size = 1, 0
+        for record, length, position in _records(path, encoding):
+            part.append(record)
+            size += length
+            if len(part) == CHUNK or size > CHUNK_BYTES:
+                yield _chunk(part, first, path, position)
+                first, size, part = first + len(part), 0, []
+        if part:
+            yield _chunk(part, first, path, path.stat().st_size)
 
     header = ["sequence_id", TIMES, EVENTS]
     return RecordTable(path, header, read, known=KNOWN, split=path.name.split(".")[0], seen=seen)
@@ -48,14 +54,14 @@ def looks_like_easytpp(start: str) -> bool:
     return f'"{TIMES}"' in start or f'"{EVENTS}"' in start
 
 
-def _records(path: Path, encoding: str) -> Iterator[tuple[Any, int]]:
-    """The records of an array, or one after the other, each with the bytes read so far; one at a time is in memory."""
+def _records(path: Path, encoding: str) -> Iterator[tuple[Any, int, int]]:
+    """The records of an array, or one after the other: each with its length and the bytes of the file read so far."""
     with TextSource(path, encoding) as source:
         text = _Text(path, source)
         array = text.skip("[")
         ended = text.skip("]") if array else not text.more()
         while not ended:
-            yield text.value(), source.tell_raw()
+            yield *text.value(), source.tell_raw()
             if array:
                 ended = not text.skip(",")
                 if ended and not text.skip("]"):
@@ -89,8 +95,8 @@ class _Text:
         self._at += 1
         return True
 
-    def value(self) -> Any:
-        """The next value."""
+    def value(self) -> tuple[Any, int]:
+        """The next value, and its length as text."""
         if not self.more():
             raise self.wrong("the file ends before its array does")
         while True:
@@ -102,8 +108,8 @@ class _Text:
                 raise self.wrong(error) from error
             if end == len(self._text) and self._read():  # a number may go on
                 continue
-            self._at = end
-            return value
+            begin, self._at = self._at, end
+            return value, end - begin
 
     def wrong(self, reason: object) -> DataError:
         return DataError(f"{self._path}: expected a JSON array of records or one per line: {reason}")

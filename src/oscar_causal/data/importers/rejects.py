@@ -11,7 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import numpy.typing as npt
@@ -98,6 +98,14 @@ class Rejects:
             self._file = None
 
 
+def _plain(cell: Any) -> object:
+    """A cell as a value of Python; a moment that no calendar knows as its number."""
+    try:
+        return cell.as_py()
+    except (OverflowError, ValueError):
+        return f"{cell.cast(pa.int64())} ({cell.type})"
+
+
 class Faults:
     """The bad rows of one batch: each is reported once, for its first bad column."""
 
@@ -109,7 +117,7 @@ class Faults:
     def add(self, column: str, bad: Mask, expected: str, cells: pa.Array) -> None:
         """Mark rows whose cell in `column` is not what was expected."""
         for index in np.flatnonzero(bad & ~self.bad).tolist():
-            value = cells[index].as_py()
+            value = _plain(cells[index])
             text = "" if value is None else as_written(value)
             self._found.append((index, column, f"expected {expected}, got {shown(value)}", text))
         self.bad |= bad

@@ -50,8 +50,10 @@ def learn_boundaries(
 
 
 def label_ids(dataset: Dataset, labels: Sequence[str] | None) -> list[int]:
-    """Ids of the named labels; an unknown one is a UsageError."""
+    """Ids of the named labels; an unknown one, or a dataset without labels, is a UsageError."""
     known = {name: index for index, name in enumerate(dataset.label_names)}
+    if not known:
+        raise UsageError(f"baseline: expected sequences with labels, found none in {dataset.path or 'this dataset'}")
     for name in labels or ():
         if name not in known:
             raise UsageError(f"label {name!r}: not among the {len(known):,} labels of this dataset")

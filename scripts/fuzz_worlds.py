@@ -83,12 +83,12 @@ def _write_logs(folder: Path) -> None:
         "easytpp.json": json.dumps(fuzz_logs.easytpp()),
     }.items():
         (logs / name).write_text(text)
-    _write_sqlite(logs / "log.sqlite", ocel)
+    write_sqlite(logs / "log.sqlite", ocel)
     fuzz_logs.make_meds(folder / "meds")
     _write_hugging_face(folder / "hf")
 
 
-def _write_sqlite(path: Path, log: dict[str, Any]) -> None:
+def write_sqlite(path: Path, log: dict[str, Any]) -> None:
     base = sqlite3.connect(path)
     tables = {
         "event": ("ocel_id, ocel_type", [(e["id"], e["type"]) for e in log["events"]]),

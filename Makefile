@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints mutants portability
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints mutants portability flips
 
 setup: .venv/.setup-done
 
@@ -102,3 +102,6 @@ mutants: setup  # make mutants ONLY=discovery/looks: some of them again
 
 portability: setup  # the tests as on other CPUs: ten runs of the suite
 	$(BIN)/python scripts/portability.py --out docs/results
+
+flips: setup
+	OMP_NUM_THREADS=1 $(BIN)/python scripts/flips.py --out docs/results

@@ -30,6 +30,8 @@ from program import commit
 
 SEQUENCES, SHARD = 96, 8
 """A small fleet in many shards, so that a kill falls between two as well as inside one."""
+PASSING = ("run.json", "checksums.json")
+"""Files with times and hosts, and with hashes of such files."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def kill_9(process: Any, wait: float, *, whole_group: bool = True) -> bool:
 def digest(folder: Path) -> str:
     """A hash of everything in a results or model folder but times, hosts and speeds."""
     total = hashlib.sha256()
-    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name != "run.json"):
+    for path in sorted(path for path in folder.rglob("*") if path.is_file() and path.name not in PASSING):
         content = path.read_bytes()
         if path.name == "training.json":
             facts = json.loads(content)

@@ -18,6 +18,7 @@ def fleet_targets(folder: Path, world: Path) -> list[Target]:
     _make_population(world)
     population = world / "population"
     return [
+        inside(folder, world / "told", "checksums.json", "json", 1, _read_why),
         inside(folder, world / "told", "why/part-00000.parquet", "parquet", 2, _read_why),
         inside(folder, world / "classical", "boundaries.jsonl", "json", 2, _use_classical, _read_classical),
         inside(folder, population, "population.json", "json", 2, _merge, _read_info),
@@ -35,7 +36,7 @@ def fleet_targets(folder: Path, world: Path) -> list[Target]:
 
 
 NAMES = (
-    "told/why/part-00000.parquet", "classical/boundaries.jsonl", "population/population.json",
+    "told/checksums.json", "told/why/part-00000.parquet", "classical/boundaries.jsonl", "population/population.json",
     "population/prior.json", "population/prior.parquet", "population/readings.json",
     "population/boundaries.parquet", "population/statistics/pairs.parquet", "population/statistics/cells.parquet",
     "population/statistics/labels.parquet", "population/statistics/patterns.parquet",

@@ -13,6 +13,7 @@ from typing import Any
 
 from mutations import Rng, mutate_bytes, mutate_json, mutate_table
 
+from oscar_causal.data.checksums import NAME as CHECKSUMS
 from oscar_causal.errors import OscarError
 
 Read = Callable[[Path], Any]
@@ -65,9 +66,11 @@ def file_target(folder: Path, name: str, seed: bytes, read: Callable[[Path], Any
 def inside(  # noqa: PLR0913
     folder: Path, whole: Path, name: str, kind: str, share: int, read: Read, quick: Read | None = None
 ) -> Target:
-    """One file of a folder is damaged, the others are whole."""
+    """One file of a folder is damaged, the others are whole; readers must hold where there are no checksums."""
     place = folder / f"{whole.name}-{name.replace('/', '-')}"
     shutil.copytree(whole, place)
+    if name != CHECKSUMS:
+        forget_checksums(place)
 
     def read_bytes(data: bytes) -> None:
         (place / name).write_bytes(data)
@@ -78,6 +81,12 @@ def inside(  # noqa: PLR0913
         (quick or read)(place)
 
     return Target(f"{whole.name}/{name}", [(whole / name).read_bytes()], read_bytes, share, kind, quick_bytes)
+
+
+def forget_checksums(folder: Path) -> None:
+    """As earlier versions wrote it: with checksums at hand, no damaged file would be read at all."""
+    for path in folder.rglob(CHECKSUMS):
+        path.unlink()
 
 
 def importer(

@@ -12,7 +12,7 @@ import fuzz_fleet
 import fuzz_logs
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fuzz_target import Target, file_target, importer, inside, use_dataset
+from fuzz_target import Target, file_target, forget_checksums, importer, inside, use_dataset
 
 RECORDS: list[dict[str, Any]] = [
     {
@@ -233,6 +233,7 @@ def _make_world(folder: Path) -> Path:
     train(data, folder / "folds", config, folds=2)
     _save_checkpoint(folder / "run")
     discover_folder(folder / "model", folder / "fleet", folder / "results")
+    forget_checksums(folder)
     _forget_rows(folder / "results" / "run.json")
     return folder
 

@@ -16,7 +16,7 @@ import typer
 
 from oscar_causal import __version__
 from oscar_causal.errors import FolderError, OscarError, UsageError
-from oscar_causal.verbs.output import VOLUME, Quiet, Verbose
+from oscar_causal.verbs.output import VOLUME, Quiet, Verbose, folder_notes
 
 VERBS = {
     "demo": "oscar_causal.verbs.demo",
@@ -105,7 +105,8 @@ def main() -> None:
         os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     VOLUME.verbose = VOLUME.quiet = False
     try:
-        code = build_app()(sys.argv[1:] or ["--help"], prog_name="oscar", standalone_mode=False)
+        with folder_notes():
+            code = build_app()(sys.argv[1:] or ["--help"], prog_name="oscar", standalone_mode=False)
     except (OscarError, MemoryError, OSError, ImportError, RuntimeError) as error:
         _explain(error)
     except typer.Abort:

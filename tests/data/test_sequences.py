@@ -129,7 +129,9 @@ def test_bad_records(records: list[Any]) -> None:
 
 @pytest.fixture
 def fleet(tmp_path: Path) -> Path:
+    """Without checksums: whatever was changed is read."""
     write_dataset(tmp_path / "fleet", [pa.Table.from_pylist(RECORDS)])
+    (tmp_path / "fleet" / "checksums.json").unlink()
     return tmp_path / "fleet"
 
 

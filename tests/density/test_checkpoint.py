@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
 import re
 import shutil
@@ -38,7 +40,9 @@ JSONS = tuple(name for name in FILES if name.endswith(".json"))
 
 @pytest.fixture
 def copy(model_folder: Path, tmp_path: Path) -> Path:
+    """Without checksums: whatever was changed is read."""
     shutil.copytree(model_folder, tmp_path / "copy")
+    (tmp_path / "copy" / "checksums.json").unlink()
     return tmp_path / "copy"
 
 
@@ -120,6 +124,7 @@ def test_a_truncated_file_is_told(model_folder: Path, tmp_path: Path, name: str,
     copy = tmp_path / "copy"
     if not copy.exists():
         shutil.copytree(model_folder, copy)
+        (copy / "checksums.json").unlink()
     whole = (model_folder / name).read_bytes()
     (copy / name).write_bytes(whole[: int(share * (len(whole.rstrip()) - 1))])
     assert_refused(copy, name)
@@ -223,9 +228,15 @@ def test_other_channels_are_told(model_folder: Path, fleet: Dataset, draw: Calla
 
 
 def test_nothing_but_safetensors_json_and_a_card(model_folder: Path, folds_folder: Path) -> None:
-    expected = {"config.json", "model.safetensors", "vocabulary.json", "quality.json", "training.json", "README.md"}
+    expected = {*FILES, "checksums.json", "README.md"}
     assert {path.name for path in model_folder.iterdir()} == expected
-    assert {path.name for path in folds_folder.iterdir()} == {"folds.json", "fold-0", "fold-1", "fold-2"}
+    assert {path.name for path in folds_folder.iterdir()} == {
+        "checksums.json",
+        "folds.json",
+        "fold-0",
+        "fold-1",
+        "fold-2",
+    }
     assert all({path.name for path in folds_folder.glob(f"fold-{k}/*")} == expected for k in range(3))
 
 
@@ -253,14 +264,46 @@ def test_checkpoints_are_complete_or_not_there(tmp_path: Path) -> None:
     save_checkpoint(tmp_path, 3, {"a": torch.arange(3.0)}, {"run": {}})
     save_checkpoint(tmp_path, 12, {"a": torch.arange(4.0)}, {"run": {}})
     assert [path.name for path in tmp_path.iterdir()] == ["checkpoint-000000012"]
-    assert {path.name for path in tmp_path.glob("*/*")} == {"state.json", "state.safetensors"}
+    assert {path.name for path in tmp_path.glob("*/*")} == {"checksums.json", "state.json", "state.safetensors"}
     (tmp_path / "checkpoint-000000020.partial").mkdir()  # killed while writing
     found = load_checkpoint(tmp_path)
     assert found is not None
     assert found[0]["a"].tolist() == [0, 1, 2, 3]
     (tmp_path / "checkpoint-000000012" / "state.safetensors").write_bytes(b"x")
-    with pytest.raises(FolderError, match="damaged"):
-        load_checkpoint(tmp_path)
+    for damage in ("changed since it was written", "damaged weights"):
+        with pytest.raises(FolderError, match=damage):
+            load_checkpoint(tmp_path)
+        (tmp_path / "checkpoint-000000012" / "checksums.json").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("name", ["config.json", "model.safetensors", "training.json", "vocabulary.json"])
+@pytest.mark.parametrize("share", [0.01, 0.5, 0.9, 0.999])
+def test_one_flipped_bit_is_refused(model_folder: Path, tmp_path: Path, name: str, share: float) -> None:
+    folder = tmp_path / "copy"
+    shutil.copytree(model_folder, folder)
+    content = bytearray((folder / name).read_bytes())
+    content[int(share * len(content))] ^= 1
+    (folder / name).write_bytes(content)
+    assert_refused(folder, name, "damaged or changed since it was written: expected SHA-256")
+
+
+def test_what_was_trained_is_listed_with_its_sha256(model_folder: Path, folds_folder: Path) -> None:
+    for folder, names in ((model_folder, FILES), (folds_folder / "fold-1", FILES), (folds_folder, ("folds.json",))):
+        listed = json.loads((folder / "checksums.json").read_text())["files"]
+        assert listed == {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+def test_an_edited_quality_is_used_and_noted(
+    model_folder: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    shutil.copytree(model_folder, tmp_path / "copy")
+    path = tmp_path / "copy" / "quality.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "evaluated_on": "my desk"}))
+    with caplog.at_level(logging.INFO, logger="oscar_causal.data.checksums"):
+        assert load_model(tmp_path / "copy").info["quality"]["evaluated_on"] == "my desk"
+    assert [record.getMessage().split(" (")[0] for record in caplog.records] == [
+        f"{path}: edited since the folder was written"
+    ]
 
 
 def test_a_checkpoint_is_of_the_moment_it_was_taken(tmp_path: Path) -> None:

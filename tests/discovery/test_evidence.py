@@ -202,6 +202,9 @@ def test_every_part_of_verdicts_has_its_evidence(tmp_path: Path) -> None:
     (whole,) = merge(collect_results(tmp_path / "r", Whereabouts.of(data))).labels["label"].unique().to_pylist()
     assert whole == "y"
     (tmp_path / "r" / "verdicts" / "part-00002.parquet").unlink()
+    with pytest.raises(FolderError, match=r"part-00002\.parquet: missing"):
+        list(collect_results(tmp_path / "r", Whereabouts.of(data)))
+    (tmp_path / "r" / "checksums.json").unlink()
     with pytest.raises(FolderError, match="verdicts: expected 4 rows"):
         list(collect_results(tmp_path / "r", Whereabouts.of(data)))
     run = read_run(tmp_path / "r")

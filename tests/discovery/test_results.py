@@ -51,9 +51,8 @@ def write(out: Path, shards: int, **options: Any) -> None:
 
 def content(folder: Path) -> dict[str, bytes]:
     """Every file but run.json, which alone holds times."""
-    return {
-        str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file() and p.name != "run.json"
-    }
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in files if p.name not in ("run.json", "checksums.json")}
 
 
 def test_every_column_comes_back(tmp_path: Path) -> None:
@@ -251,6 +250,7 @@ def test_what_is_no_results_folder_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r" / "causes" / "part-00000.parquet").write_bytes(b"PAR1 no more")
     with pytest.raises(FolderError, match="damaged"):
         read_table(tmp_path / "r", "causes")
+    (tmp_path / "r" / "checksums.json").unlink()
     (tmp_path / "r" / "run.json").write_text(json.dumps({"kind": "dataset", "format_version": 1}))
     with pytest.raises(FolderError, match="results"):
         read_run(tmp_path / "r")
@@ -263,6 +263,9 @@ def test_a_lost_or_foreign_part_is_told(tmp_path: Path, name: str) -> None:
     part = tmp_path / "r" / name / "part-00001.parquet"
     whole = pq.read_table(part)
     part.unlink()
+    with pytest.raises(FolderError, match=r"part-00001\.parquet: missing"):
+        read_table(tmp_path / "r", name)
+    (tmp_path / "r" / "checksums.json").unlink()
     rows = read_run(tmp_path / "r")["rows"][name]
     with pytest.raises(FolderError, match=f"{name}: expected {rows} rows as run.json says, found {rows * 2 // 3}"):
         read_table(tmp_path / "r", name)
@@ -283,6 +286,7 @@ def test_a_lost_or_foreign_part_is_told(tmp_path: Path, name: str) -> None:
 def test_folders_that_tell_no_rows_are_read_as_before(tmp_path: Path) -> None:
     write(tmp_path / "r", 2)
     run = read_run(tmp_path / "r")
+    (tmp_path / "r" / "checksums.json").unlink()
     for told in (run["rows"] | {"causes": "4"}, [], 7, {}):
         (tmp_path / "r" / "run.json").write_text(json.dumps({**run, "rows": told}))
         with pytest.raises(FolderError, match="rows as run.json says"):

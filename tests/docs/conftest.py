@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 import torch
 
+from oscar_causal.data.checksums import checksums
+from oscar_causal.data.folders import write_json
 from oscar_causal.data.stream import stream_tables
 from oscar_causal.data.writer import write_dataset
 
@@ -54,6 +56,7 @@ def fleet(place: Path) -> None:
         why = pq.read_table(part)
         renamed = pa.array([names[old] for old in why["sequence_id"].to_pylist()])
         pq.write_table(why.set_column(0, "sequence_id", renamed), place / "why" / part.name)
+    write_json(place / "checksums.json", checksums(place))
 
 
 def some_cars(first: int, last: int) -> Callable[[Path], None]:

@@ -92,6 +92,7 @@ def test_cells_of_older_folders_are_left_out_and_patterns_may_be_missing(tmp_pat
     whole = merge([shard(0), looks])
     write_population(tmp_path / "p", population(whole))
     assert read_statistics(tmp_path / "p") == whole
+    (tmp_path / "p" / "checksums.json").unlink()  # as older folders are
     (tmp_path / "p" / "statistics" / "patterns.parquet").unlink()
     assert read_statistics(tmp_path / "p") == whole  # none were counted
     info = json.loads((tmp_path / "p" / "population.json").read_text())
@@ -148,8 +149,10 @@ def test_candidates_for_rules_are_what_the_fleet_found() -> None:
 def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
     write_population(tmp_path / "p", population(shard(0)))
     (tmp_path / "p" / "statistics" / "pairs.parquet").write_bytes(b"x")
-    with pytest.raises(FolderError, match=r"pairs\.parquet"):
-        read_statistics(tmp_path / "p")
+    for damage in ("changed since it was written: expected SHA-256", "no Parquet file"):
+        with pytest.raises(FolderError, match=rf"pairs\.parquet.*{damage}"):
+            read_statistics(tmp_path / "p")
+        (tmp_path / "p" / "checksums.json").unlink(missing_ok=True)
     info = read_json(tmp_path / "p" / "population.json")
     (tmp_path / "p" / "population.json").write_text(json.dumps({**info, "format_version": 99}))
     with pytest.raises(FolderError, match="newer"):
@@ -168,6 +171,7 @@ def test_a_damaged_folder_is_told(tmp_path: Path) -> None:
 def test_odd_words_in_population_json_are_told(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     write_population(tmp_path / "p", population(shard(0)))
     info = read_json(tmp_path / "p" / "population.json")
+    (tmp_path / "p" / "checksums.json").unlink()
     (tmp_path / "p" / "population.json").write_text(json.dumps({**info, **changes}))
     with pytest.raises(FolderError, match=f"population.json: expected {words}"):
         assemble([], populations=[tmp_path / "p"])
@@ -188,6 +192,7 @@ def test_odd_words_in_population_json_are_told(tmp_path: Path, changes: dict[str
 )
 def test_odd_statistics_are_told(tmp_path: Path, name: str, change: Any, words: str) -> None:
     write_population(tmp_path / "p", population(merge([shard(0), patterns("x", 3)])))
+    (tmp_path / "p" / "checksums.json").unlink()
     path = tmp_path / "p" / "statistics" / f"{name}.parquet"
     pq.write_table(change(pq.read_table(path)), path)
     with pytest.raises(FolderError, match=rf"{name}\.parquet: .*{words}"):

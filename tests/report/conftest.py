@@ -187,6 +187,7 @@ def found(place: Path) -> list[Boundary]:
 def moved(place: Path, tmp_path: Path) -> Path:
     """The results alone, with a run that names a fleet and a model which are not there."""
     shutil.copytree(place / "results", tmp_path / "results")
+    (tmp_path / "results" / "checksums.json").unlink()
     path = tmp_path / "results" / "run.json"
     path.write_text(path.read_text().replace(str(place), str(tmp_path / "gone")))
     return tmp_path / "results"

@@ -99,6 +99,7 @@ def test_what_chose_the_events_is_told_where_it_was_recorded(runs: dict[str, Pat
     assert "events to test" not in explain_run(runs["prefix"]).text
     assert "events to test" not in explain_run(runs["own"]).text
     mixed = shutil.copytree(runs["intervention"], tmp_path / "mixed")
+    (mixed / "checksums.json").unlink()
     shards = sorted((mixed / "verdicts").glob("*.parquet"))  # one or more: they are cut by time
     table = pa.concat_tables([pq.read_table(shard) for shard in shards])
     place = table.column_names.index("ranked_by")
@@ -116,6 +117,7 @@ def test_what_has_moved_is_said_and_can_be_named(
     toy: Any, runs: dict[str, Path], tmp_path: Path, oscar: Callable[..., Any]
 ) -> None:
     shutil.copytree(runs["prefix"], tmp_path / "results")
+    (tmp_path / "results" / "checksums.json").unlink()
     run = json.loads((tmp_path / "results" / "run.json").read_text())
     run["dataset"]["path"], run["model"]["path"] = "gone", "gone too"
     (tmp_path / "results" / "run.json").write_text(json.dumps(run))
@@ -151,6 +153,7 @@ def test_acceptance_by_score_is_told_with_its_thresholds(runs: dict[str, Path], 
     assert "by score" not in explain_run(runs["prefix"]).text
     for value, words in ((True, "Nothing was accepted that a test had not shown."), (None, "at least 2000 redraws")):
         folder = shutil.copytree(runs["intervention"], tmp_path / str(value))
+        (folder / "checksums.json").unlink()
         run = json.loads((folder / "run.json").read_text())
         del run["config"]["intervention"]["tested_only"]
         run["config"]["intervention"] |= {} if value is None else {"tested_only": value}

@@ -39,6 +39,7 @@ def test_another_dataset_is_refused_when_named_and_left_out_when_found(
 ) -> None:
     other = tmp_path / "gone" / "fleet"
     shutil.copytree(place / "fleet", other)
+    (other / "checksums.json").unlink()
     info = json.loads((other / "dataset.json").read_text())
     (other / "dataset.json").write_text(json.dumps({**info, "digest": "0" * 64}))
     with pytest.raises(UsageError, match="got another"):
@@ -46,6 +47,13 @@ def test_another_dataset_is_refused_when_named_and_left_out_when_found(
     sources = open_sources(moved)
     assert sources.dataset is None
     assert "has changed since the run" in sources.missing[0]
+
+
+def test_a_damaged_dataset_is_not_left_out(place: Path, moved: Path, tmp_path: Path) -> None:
+    shutil.copytree(place / "fleet", tmp_path / "gone" / "fleet")
+    (tmp_path / "gone" / "fleet" / "sequences" / "part-00000.parquet").write_bytes(b"PAR1")
+    with pytest.raises(FolderError, match="changed since it was written"):
+        open_sources(moved)
 
 
 def test_a_model_that_changed_is_used_and_told(place: Path, moved: Path, tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ def test_what_cannot_be_scored_is_refused(results: Write, fleet: Path, tmp_path:
     with pytest.raises(UsageError, match="explain no pair"):
         score_results(results("nothing", {}))
     run = read_json(folder / "run.json")
+    (folder / "checksums.json").unlink()
     write_json(folder / "run.json", {**run, "dataset": {"path": str(tmp_path / "gone")}})
     with pytest.raises(FolderError, match=r"gone.*--dataset"):
         score_results(folder)
@@ -193,6 +194,7 @@ def test_results_are_scored_against_their_own_dataset_alone(results: Write, flee
     ours, theirs = results("a", FOUND), results("b", FOUND)
     for folder, digest in ((ours, read_dataset(fleet).info["digest"]), (theirs, "other")):
         run = read_json(folder / "run.json")
+        (folder / "checksums.json").unlink()
         write_json(folder / "run.json", {**run, "dataset": {"path": str(fleet), "digest": digest}})
     assert score_results(ours, dataset=fleet)["pairs"] == 5
     for named in (None, fleet):
@@ -203,9 +205,11 @@ def test_results_are_scored_against_their_own_dataset_alone(results: Write, flee
 def test_only_results_of_one_dataset_are_compared(results: Write, fleet: Path, tmp_path: Path) -> None:
     shutil.copytree(fleet, tmp_path / "half")
     other = read_json(fleet / "dataset.json")
+    (tmp_path / "half" / "checksums.json").unlink()
     write_json(tmp_path / "half" / "dataset.json", {**other, "digest": "other"})
     ours, theirs = results("a", FOUND), results("b", FOUND)
     run = read_json(theirs / "run.json")
+    (theirs / "checksums.json").unlink()
     write_json(theirs / "run.json", {**run, "dataset": {"path": str(tmp_path / "half"), "digest": "other"}})
     assert len(compare_results([ours, theirs])["runs"]) == 2  # beside each other they may stand
     with pytest.raises(FolderError, match="b: explains another dataset than .*a"):

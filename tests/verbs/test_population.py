@@ -109,8 +109,10 @@ def test_a_lost_part_is_told(oscar: Oscar, fleet: Path, tmp_path: Path) -> None:
     shutil.copytree(fleet / "demo/intervention", tmp_path / "r")
     (tmp_path / "r" / "verdicts" / "part-00001.parquet").unlink()
     places = ["--dataset", fleet / "demo/fleet", "--model", fleet / "demo/model", "--no-rules", "--looks", "0"]
-    oscar("population", tmp_path / "r", "--out", tmp_path / "p", *places).refused("verdicts", "rows as run.json says")
-    oscar("score", tmp_path / "r", "--dataset", fleet / "demo/fleet").refused("verdicts", "rows as run.json says")
+    oscar("population", tmp_path / "r", "--out", tmp_path / "p", *places).refused(
+        "verdicts", "part-00001.parquet: missing"
+    )
+    oscar("score", tmp_path / "r", "--dataset", fleet / "demo/fleet").refused("verdicts", "part-00001.parquet: missing")
 
 
 def test_explain_with_the_population(oscar: Oscar, fleet: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.stream import read_info, stream_tables
 from oscar_causal.data.validate import list_offsets, one_array
+from oscar_causal.errors import FolderError
 
 
 class ContentDigest:
@@ -80,6 +84,21 @@ class ContentDigest:
 
     def _bytes(self, column: str, stream: str, data: Any) -> None:
         self._streams.setdefault((column, stream), hashlib.sha256()).update(data)
+
+
+def check_digest(path: Path | str) -> None:
+    """Compare a dataset that carries no checksums with the digest in its `dataset.json`: one pass over all of it."""
+    wanted = read_info(path).get("digest")
+    if wanted is None or (Path(path) / CHECKSUMS).exists():
+        return  # with checksums every file is compared when it is opened
+    digest = ContentDigest()
+    for table in stream_tables(path):
+        digest.update(table)
+    if digest.hexdigest() != wanted:
+        raise FolderError(
+            f"{path}: damaged or changed since it was written: expected sequences with the digest "
+            f"{str(wanted)[:12]}… (dataset.json), got {digest.hexdigest()[:12]}…; restore it or make it again"
+        )
 
 
 def _text_bytes(array: Any) -> Any:

@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as arrow_csv
 import pyarrow.parquet as pq
 
+from oscar_causal.data.checksums import check_file
 from oscar_causal.data.folders import new_folder
 from oscar_causal.data.importers.names import check_notes
 from oscar_causal.data.importers.options import ImportOptions
@@ -99,6 +100,7 @@ def export_tables(
         rows = _write(folder, format, tables, columns, found)
         for name in ("names.json", "rules.json"):
             if (source / name).exists():
+                check_file(source / name)
                 shutil.copyfile(source / name, folder / name)
     labels = out / f"labels.{format}" if found.labelled else None
     names = out / "names.json" if (out / "names.json").exists() else None

@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from oscar_causal.data.checksums import KINDS, check_file, check_folder
 from oscar_causal.errors import FolderError, UsageError
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -134,6 +135,7 @@ def parse_json(text: str, *, pairs: Callable[[list[tuple[str, Any]]], Any] | Non
 
 def read_json(path: Path) -> dict[str, Any]:
     """Read one JSON object; a missing, damaged or non-object file is a FolderError that names it."""
+    check_file(path)
     try:
         value = parse_json(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -156,6 +158,8 @@ def check_format(info: dict[str, Any], path: Path, *, kind: str, newest: int) ->
         raise FolderError(
             f"{path}: written by a newer OSCAR (format {version}; this one reads up to {newest}): upgrade to read it"
         )
+    if kind in KINDS:
+        check_folder(path.parent)
     return version
 
 

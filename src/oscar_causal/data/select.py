@@ -13,6 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oscar_causal.data.checksums import check_file
 from oscar_causal.data.folders import parse_json
 from oscar_causal.data.importers.names import check_notes
 from oscar_causal.data.stream import read_info, stream_tables, stream_why
@@ -89,6 +90,7 @@ def select_sequences(
         _copy_why(source, writer, chosen)
         for name in KEPT_FILES:
             if (source / name).exists():
+                check_file(source / name)
                 shutil.copyfile(source / name, writer.folder / name)
         writer.describe(selection=selection.to_json(), selected_from=info)
         return writer.finish()

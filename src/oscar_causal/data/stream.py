@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from oscar_causal.data.checksums import check_file, edited_hashes, sha256
 from oscar_causal.data.folders import check_format, read_json
 from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, as_typed, channels_of, check_names, conform
 from oscar_causal.data.validate import check_sequences
@@ -42,6 +44,24 @@ def sequence_files(path: Path | str) -> list[Path]:
     if not files:
         raise FolderError(f"{Path(path) / 'sequences'}: expected Parquet files, found none")
     return files
+
+
+def sequences_sha256(path: Path | str) -> str:
+    """A hash of the bytes of all sequence files: rows in another order are other data for a run that goes on."""
+    total = hashlib.sha256()
+    for file in sequence_files(path):
+        total.update(f"{file.name}\0{sha256(file)}\0".encode())
+    return total.hexdigest()
+
+
+def describe_dataset(path: Path | str) -> dict[str, Any]:
+    """What `run.json` says about the dataset of a run."""
+    return {
+        "path": str(path),
+        "digest": read_info(path).get("digest"),
+        "sequences_sha256": sequences_sha256(path),
+        "edited_sha256": edited_hashes(Path(path)),
+    }
 
 
 def memory_bytes(path: Path | str) -> int:
@@ -156,8 +176,12 @@ def _check_size(file: Path, parquet: pq.ParquetFile, group: int) -> None:
 
 
 def open_parquet(file: Path, **options: Any) -> pq.ParquetFile:
-    """Open a Parquet file; one with a column twice is refused."""
-    parquet = guarded(file, lambda: pq.ParquetFile(file, **options))
+    """Open a Parquet file that is as it was written, as far as checksums say (of the folder, and of each page).
+
+    One with a column twice is refused.
+    """
+    check_file(file)
+    parquet = guarded(file, lambda: pq.ParquetFile(file, page_checksum_verification=True, **options))
     checked(file, lambda: check_names(guarded(file, lambda: parquet.schema_arrow)))
     return parquet
 

@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.checksums import checksums
 from oscar_causal.data.digest import ContentDigest
 from oscar_causal.data.folders import new_folder, write_json
 from oscar_causal.data.schema import (
@@ -81,7 +83,9 @@ class PartWriter:
     def _write_group(self, table: pa.Table) -> None:
         if self._writer is None:
             path = self.folder / f"part-{self._parts:05d}.parquet"
-            self._writer = pq.ParquetWriter(path, table.schema, compression="zstd", compression_level=1)
+            self._writer = pq.ParquetWriter(
+                path, table.schema, compression="zstd", compression_level=1, write_page_checksum=True
+            )
             self._parts += 1
         self._writer.write_table(table.combine_chunks(), row_group_size=self.group_rows)
         self.rows += len(table)
@@ -181,6 +185,7 @@ def dataset_writer(out: Path | str, *, force: bool = False) -> Iterator[DatasetW
         writer = DatasetWriter(folder)
         yield writer
         writer.finish()
+        write_json(folder / CHECKSUMS, checksums(folder))
 
 
 def write_dataset(
@@ -197,7 +202,7 @@ def write_dataset(
     ...     table = pa.table({"sequence_id": ["n1"], "events": [["boot"]], "times": [[0.0]], "labels": [["outage"]]})
     ...     write_dataset(f"{place}/nights", [table], names={"boot": "power-on self test"})
     ...     sorted(path.name for path in Path(place, "nights").iterdir())
-    ['dataset.json', 'names.json', 'sequences']
+    ['checksums.json', 'dataset.json', 'names.json', 'sequences']
     """
     with dataset_writer(out, force=force) as writer:
         for table in tables:

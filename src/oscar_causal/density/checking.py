@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from oscar_causal.data.batches import Encoded
-from oscar_causal.data.folders import write_json
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.checksums import checksums
+from oscar_causal.data.folders import read_json, write_json
 from oscar_causal.data.sequences import Dataset, Int64
 from oscar_causal.density.assumptions import Evidence, survey
 from oscar_causal.density.estimates import CheckWork, Plan
@@ -158,5 +160,14 @@ def _update(folder: Path, models: ModelSet, dataset: Dataset) -> list[str]:
         if len(part):
             told = f"{len(part):,} sequences of subjects not seen in training"
             _write(place / "quality.json", assess(model, model.encode(part), evaluated_on=told))
+            _renew_checksum(place, "quality.json")
             written.append(str(place / "quality.json"))
     return written
+
+
+def _renew_checksum(folder: Path, name: str) -> None:
+    """Of a file that was rewritten; a folder of an earlier version, without checksums, gets none."""
+    if (folder / CHECKSUMS).exists():
+        content = read_json(folder / CHECKSUMS)
+        content["files"] |= checksums(folder, [name])["files"]
+        _write(folder / CHECKSUMS, content)

@@ -19,6 +19,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.checksums import check_file, checksums, sha256
 from oscar_causal.data.folders import check_format, read_json, write_json
 from oscar_causal.data.vocabulary import Vocabulary
 from oscar_causal.density.labels import Calibration
@@ -149,8 +151,7 @@ def model_digest(folder: Path | str) -> str:
     for name in ("config.json", "vocabulary.json", "quality.json", "folds.json", "model.safetensors"):
         for path in sorted(Path(folder).rglob(name)):
             total.update(str(path.relative_to(folder)).encode())
-            with path.open("rb") as file:
-                total.update(hashlib.file_digest(file, "sha256").digest())
+            total.update(bytes.fromhex(sha256(path)))
     return total.hexdigest()
 
 
@@ -187,6 +188,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
 
 def load_tensors(path: Path) -> dict[str, Tensor]:
     """Read tensors; a missing or damaged file is a FolderError."""
+    check_file(path)
     try:
         return load_file(path)
     except (OSError, SafetensorError) as error:
@@ -201,6 +203,7 @@ def save_checkpoint(folder: Path, step: int, tensors: Mapping[str, Tensor], stat
     partial.mkdir()
     save_tensors(partial / "state.safetensors", tensors)
     write_json(partial / "state.json", {"kind": "checkpoint", "format_version": FORMAT_VERSION, **state})
+    write_json(partial / CHECKSUMS, checksums(partial))
     if not target.exists():
         partial.rename(target)
     for old in _checkpoints(folder):

@@ -13,8 +13,12 @@ import numpy.typing as npt
 import torch
 
 from oscar_causal.data.batches import Encoded, encode
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.checksums import checksums
+from oscar_causal.data.digest import check_digest
 from oscar_causal.data.folders import read_json, write_json, write_text
 from oscar_causal.data.sequences import Dataset
+from oscar_causal.data.stream import sequences_sha256
 from oscar_causal.data.subjects import folds as subject_folds
 from oscar_causal.data.subjects import held_out, pack_subjects
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
@@ -33,6 +37,8 @@ from oscar_causal.errors import UsageError
 
 OnPlan = Callable[[Plan], None]
 """Called with the memory plan before a model is trained."""
+FILES = ("config.json", "model.safetensors", "quality.json", "training.json", "vocabulary.json")
+"""Of a model folder, with checksums; the card is for people."""
 
 
 def train(  # noqa: PLR0913 - it mirrors the verb
@@ -63,6 +69,8 @@ def train(  # noqa: PLR0913 - it mirrors the verb
         raise UsageError(f"folds: expected at least 2, got {folds}")
     if not dataset.label_names:
         raise UsageError("training: expected a dataset with at least one label, found none")
+    if dataset.path is not None:
+        check_digest(dataset.path)
     how: dict[str, Any] = {"resume": resume, "workers": workers, "memory": memory}
     how |= {"on_plan": on_plan, "on_list": on_list, "on_step": on_step}
     with (
@@ -127,6 +135,7 @@ def train_one(  # noqa: PLR0913 - what `train` was told, for one model
         save_model(model, folder)
         write_json(folder / "quality.json", quality)
         write_json(folder / "training.json", _provenance(inside_data, config, trainer, history, begun, plan))
+        write_json(folder / CHECKSUMS, checksums(folder, FILES))
         write_text(folder / CARD, _card(dataset, config, quality, network))
         remove_checkpoints(folder)
     return quality
@@ -144,6 +153,7 @@ def _train_folds(dataset: Dataset, folder: Path, config: TrainConfig, count: int
         qualities.append(train_one(dataset, fold == k, part, config, vocabulary=vocabulary, **how))
     if is_main_process():
         write_json(folder / "folds.json", {"kind": "folds", "format_version": 1, "folds": count, "seed": config.seed})
+        write_json(folder / CHECKSUMS, checksums(folder, ["folds.json"]))
     return {"folds": qualities, "labels": _mean_scores([quality["labels"] for quality in qualities])}
 
 
@@ -157,6 +167,7 @@ def _mean_scores(parts: list[dict[str, Any]]) -> dict[str, Any]:
 def _plan(dataset: Dataset, config: TrainConfig, folds: int | None) -> dict[str, Any]:
     """What must be the same when a run goes on after an interruption; it keeps the number of threads by itself."""
     counts = {"sequences": len(dataset), "events": len(dataset.events.ids), "digest": dataset.info.get("digest")}
+    counts["sequences_sha256"] = None if dataset.path is None else sequences_sha256(dataset.path)
     decides = {"config": config.to_json(), "folds": folds, "dataset": counts}
     return {**decides, "versions": versions(), "threads": torch.get_num_threads()}
 

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from oscar_causal.data.checksums import edited_hashes
+from oscar_causal.data.digest import check_digest
 from oscar_causal.data.folders import finite_or_none, read_json
-from oscar_causal.data.stream import read_info
+from oscar_causal.data.stream import describe_dataset
 from oscar_causal.density.checkpoint import model_digest
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.memory import GIB, TOKENS_PER_PASS
@@ -63,6 +65,7 @@ def prepare_run(
     `memory` is the cap of one process in GiB; without it `processes` share what is free. A resumed run keeps the piece
     size it began with, and wants the libraries it began with.
     """
+    check_digest(job.dataset)
     models = [load_models(path) for path in (job.model, *job.also)]
     job.config.check(models[0].vocabulary)
     seen = survey(Path(job.dataset), chosen, models[0], job.config)
@@ -100,15 +103,20 @@ def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:
         "seed": config.seed,
         "precision": job.precision,
         "tokens_per_pass": job.tokens_per_pass,
-        "dataset": {"path": job.dataset, "digest": read_info(job.dataset).get("digest")},
-        "model": {"path": job.model, "digest": model_digest(job.model)},
+        "dataset": describe_dataset(job.dataset),
+        "model": {
+            "path": job.model,
+            "digest": model_digest(job.model),
+            "edited_sha256": edited_hashes(Path(job.model)),
+        },
         "also": [{"path": path, "digest": model_digest(path)} for path in job.also],
         "sequences": len(chosen),
         "selection": hashlib.sha256(chosen.tobytes()).hexdigest(),
         "versions": versions(),
     }
     decides = {key: what[key] for key in ("config", "seed", "precision", "tokens_per_pass", "selection", "versions")}
-    decides |= {"dataset": what["dataset"]["digest"], "model": what["model"]["digest"]}
+    decides |= {"dataset": [what["dataset"][key] for key in ("digest", "sequences_sha256")]}
+    decides |= {"model": what["model"]["digest"]}
     decides |= {"also": [part["digest"] for part in what["also"]]}
     decides |= {"shards": "by length"} if job.by_length else {}
     return {**what, "fingerprint": fingerprint(decides)}

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from oscar_causal.data.checksums import check_file
 from oscar_causal.data.folders import check_format, read_json, write_json
 from oscar_causal.data.rules import read_rules
 from oscar_causal.data.subjects import seen_subjects
@@ -38,7 +39,7 @@ def write_prior(folder: Path, prior: FleetPrior) -> None:
         **{name: prior.pairs[name] for name in PAIRS.names},
         **{name: pa.FixedSizeListArray.from_arrays(pa.array(v.ravel()), FOLDS) for name, v in rates.items()},
     }
-    pq.write_table(pa.table(columns), folder / "prior.parquet", compression="zstd")
+    pq.write_table(pa.table(columns), folder / "prior.parquet", compression="zstd", write_page_checksum=True)
     if prior.readings is not None:
         write_json(folder / "readings.json", _counts(prior.readings))
     write_json(
@@ -113,8 +114,9 @@ def read_prior(population: Path | str) -> FleetPrior:
     path = folder / "prior.json"
     info = read_json(path)
     check_format(info, path, kind="prior", newest=FORMAT_VERSION)
+    check_file(folder / "prior.parquet")
     try:
-        table = pq.read_table(folder / "prior.parquet")
+        table = pq.read_table(folder / "prior.parquet", page_checksum_verification=True)
         pairs = _without_nulls(table.select(PAIRS.names).cast(PAIRS))
         rates = _rates(table, "rates")
         outside = _rates(table, "outside") if "outside" in table.column_names else rates

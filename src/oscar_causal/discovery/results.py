@@ -19,6 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.checksums import check_file, checksums
 from oscar_causal.data.folders import (
     check_format,
     exclusive,
@@ -191,6 +193,7 @@ class ResultsWriter:
             rows = {name: _rows(_files(self.partial / name)) for name in _TABLES}
             write_json(self.partial / "run.json", {**self.run, **times, "rows": rows})
             (self.partial / "lock").unlink(missing_ok=True)
+            write_json(self.partial / CHECKSUMS, checksums(self.partial))
             move_into_place(self.partial, self.out, force=self.force)
         self.lock.close()
 
@@ -310,6 +313,7 @@ def _rows_of(path: Path) -> int:
 
 def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
     """One part in the columns of the schema; newer ones may be missing, others are left out."""
+    check_file(path)
     try:
         table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)

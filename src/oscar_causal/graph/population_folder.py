@@ -14,6 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from oscar_causal.data.checksums import NAME as CHECKSUMS
+from oscar_causal.data.checksums import check_file, checksums
 from oscar_causal.data.folders import check_format, new_folder, read_json, write_json
 from oscar_causal.discovery.evidence import LABEL_SUMS, ONE, SCHEMAS, FleetEvidence
 from oscar_causal.discovery.fleet_prior import FleetPrior
@@ -105,6 +107,7 @@ def write_population(out: Path | str, population: Population, *, force: bool = F
                 write_json(folder / f"{name}.json", dict(content))
         head = {"kind": "population", "format_version": FORMAT_VERSION}
         write_json(folder / "population.json", {**head, **population.info})
+        write_json(folder / CHECKSUMS, checksums(folder))
 
 
 def read_info(folder: Path | str) -> dict[str, Any]:
@@ -122,8 +125,9 @@ def read_info(folder: Path | str) -> dict[str, Any]:
 def read_part(folder: Path | str, name: str) -> pa.Table:
     """One table of a population folder."""
     path = Path(folder) / name
+    check_file(path)
     try:
-        table = pq.read_table(path)
+        table = pq.read_table(path, page_checksum_verification=True)
         table.validate(full=True)
         return table.select(table.column_names)  # a name may be damaged, or be there twice
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
@@ -165,4 +169,4 @@ def candidates_by_label(boundaries: pa.Table, prior: FleetPrior | None, most: in
 
 
 def _write(table: pa.Table, path: Path) -> None:
-    pq.write_table(table, path, compression="zstd", compression_level=3)
+    pq.write_table(table, path, compression="zstd", compression_level=3, write_page_checksum=True)

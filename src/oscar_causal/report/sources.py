@@ -18,7 +18,7 @@ from oscar_causal.data.rules import format_rule, read_rules
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.data.stream import EVENT_BYTES, memory_bytes, read_info
 from oscar_causal.discovery.results import part_files, read_run
-from oscar_causal.errors import FolderError, OscarError, UsageError
+from oscar_causal.errors import FolderError, UsageError
 
 if TYPE_CHECKING:
     from oscar_causal.density.estimates import Plan
@@ -124,14 +124,13 @@ def _dataset_of(run: dict[str, Any], named: Path | str | None, missing: list[str
             raise UsageError(f"--dataset {named}: expected the dataset of the run (digest {wanted[:12]}…), got another")
         return data
     why = "is not known"
-    if told.get("path"):
-        try:
-            data = read_dataset(told["path"])
-            if wanted is None or data.info.get("digest") == wanted:
-                return data
-            why = "has changed since the run"
-        except OscarError:
-            why = "is not where it was"
+    if told.get("path") and not (Path(told["path"]) / "dataset.json").exists():
+        why = "is not where it was"
+    elif told.get("path"):
+        data = read_dataset(told["path"])
+        if wanted is None or data.info.get("digest") == wanted:
+            return data
+        why = "has changed since the run"
     missing.append(NO_DATASET.format(why=why))
     return None
 

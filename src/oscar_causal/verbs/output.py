@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
+from oscar_causal.data.checksums import log
 from oscar_causal.errors import UsageError
 
 Json = Annotated[bool, typer.Option("--json", help="Print the result as JSON on stdout; progress goes to stderr.")]
@@ -48,6 +49,44 @@ def print_note(text: str) -> None:
     """A remark for people on stderr, unless they asked for quiet."""
     if not VOLUME.quiet:
         sys.stderr.write(text + "\n")
+
+
+class _Notes(logging.Handler):
+    """Keeps what the library logs about folders, each remark once; --verbose shows it at once, with all other logs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: dict[str, None] = {}
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Keep a remark."""
+        if not VOLUME.verbose:
+            self.texts[record.getMessage()] = None
+
+
+_NOTES = _Notes()
+
+
+@contextmanager
+def folder_notes() -> Iterator[None]:
+    """What was odd about folders (`data.checksums`) is told when the block has ended well; an error stays one line."""
+    before = log.level
+    _NOTES.texts.clear()
+    log.addHandler(_NOTES)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+        print_folder_notes()
+    finally:
+        log.removeHandler(_NOTES)
+        log.setLevel(before)
+
+
+def print_folder_notes() -> None:
+    """Tell now what was odd about folders so far, for verbs that do not end by themselves."""
+    for text in _NOTES.texts:
+        print_note(text)
+    _NOTES.texts.clear()
 
 
 def print_json(value: Any) -> None:

@@ -29,6 +29,7 @@ def test_same_bytes_for_any_number_of_workers(tmp_path: Path) -> None:
         write_fleet(config, 7, tmp_path / name, workers=workers)
     found = hashes(tmp_path / "one")
     assert set(found) == {
+        "checksums.json",
         "dataset.json",
         "names.json",
         "rules.json",

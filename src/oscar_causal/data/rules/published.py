@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from oscar_causal.data.checksums import check_file
 from oscar_causal.data.folders import parse_json, write_json
 from oscar_causal.data.rules.parser import parse
 from oscar_causal.data.rules.tree import Rule, format_rule
@@ -52,6 +53,7 @@ class PublishedRule:
 def read_rules(path: Path | str) -> dict[str, PublishedRule]:
     """Read a `rules.json`; a bad file is a FolderError or DataError of one line naming file, label and column."""
     path = Path(path)
+    check_file(path)
     try:
         content = parse_json(path.read_text(encoding="utf-8"), pairs=_no_repeats)
     except FileNotFoundError as error:

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from oscar_causal import __version__
+from oscar_causal.data.checksums import check_file
+from oscar_causal.data.digest import check_digest
 from oscar_causal.data.folders import parse_json
 from oscar_causal.data.sequences import Dataset, read_dataset
+from oscar_causal.data.stream import describe_dataset
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.learning import label_ids, learn_boundaries
 from oscar_causal.discovery.classical.methods import ESTIMAND, BaselineConfig
@@ -40,10 +43,11 @@ def baseline_folder(
 ) -> list[GlobalBoundary]:
     """Learn the boundaries of the labels (default: all) and write them, read per sequence, as a results folder."""
     config = config or BaselineConfig()
+    check_digest(dataset)
     data = read_dataset(dataset)
     names = [data.label_names[label] for label in label_ids(data, labels)]
     begun = time.time()
-    writer = ResultsWriter(out, describe_run(data, config, names), resume=resume, force=force)
+    writer = ResultsWriter(out, describe_run(dataset, config, names), resume=resume, force=force)
     log = writer.partial / "boundaries.jsonl"
     try:
         known = {found.label: found for found in read_boundaries(log)} if log.exists() else {}
@@ -61,20 +65,21 @@ def baseline_folder(
     return found
 
 
-def describe_run(data: Dataset, config: BaselineConfig, labels: Sequence[str]) -> dict[str, Any]:
+def describe_run(dataset: Path | str, config: BaselineConfig, labels: Sequence[str]) -> dict[str, Any]:
     """What decides the results, with its fingerprint; the content of `run.json` but for times and hosts."""
+    described = describe_dataset(dataset)
     what = {
         "estimator": config.method,
         "estimand": ESTIMAND[config.method],
         "config": config.to_json(),
         "labels": list(labels),
-        "dataset": {"path": str(data.path), "digest": data.info.get("digest")},
+        "dataset": described,
         "versions": {"oscar": __version__},
     }
     decides = {
         "config": {**config.to_json(), "time_limit": None},  # a resumed run may be given more time
         "labels": list(labels),
-        "dataset": data.info.get("digest"),
+        "dataset": [described["digest"], described["sequences_sha256"]],
         "versions": what["versions"],
     }
     return {**what, "fingerprint": fingerprint(decides)}
@@ -82,6 +87,7 @@ def describe_run(data: Dataset, config: BaselineConfig, labels: Sequence[str]) -
 
 def read_boundaries(path: Path | str) -> list[GlobalBoundary]:
     """The global boundaries of a results folder (`boundaries.jsonl`); a last line cut short by a crash is left out."""
+    check_file(Path(path))
     try:
         lines = Path(path).read_text(encoding="utf-8").split("\n")
         return [GlobalBoundary.from_json(parse_json(line)) for line in lines[:-1]]

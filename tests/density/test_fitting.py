@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -10,16 +11,17 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from oscar_causal.data.folders import exclusive
-from oscar_causal.data.sequences import Dataset, from_records, from_table
+from oscar_causal.data.sequences import Dataset, from_records, from_table, read_dataset
 from oscar_causal.density import partial
 from oscar_causal.density.fitting import train
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.partial import unfinished
 from oscar_causal.density.settings import TrainConfig
-from oscar_causal.errors import UsageError
+from oscar_causal.errors import OscarError, UsageError
 
 
 def test_an_error_leaves_nothing(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:
@@ -69,6 +71,32 @@ def test_killed_before_the_folder_has_its_name(
     names = {path.name for path in (tmp_path / "model").rglob("*")}
     assert not [name for name in names if name.startswith("checkpoint") or name in ("lock", "plan.json")]
     assert load_models(tmp_path / "model").vocabulary.labels
+
+
+@pytest.mark.parametrize("known", ["checksums", "digest", "nothing"])
+def test_a_run_does_not_go_on_when_rows_have_changed_places(
+    fleet_folder: Path, tiny: TrainConfig, tmp_path: Path, known: str
+) -> None:
+    def burst(*_: Any) -> None:
+        raise RuntimeError("burst")
+
+    folder, config = tmp_path / "fleet", replace(tiny, checkpoint_seconds=0.0)
+    shutil.copytree(fleet_folder, folder)
+    if known != "checksums":
+        (folder / "checksums.json").unlink()
+    if known == "nothing":
+        info = json.loads((folder / "dataset.json").read_text())
+        (folder / "dataset.json").write_text(json.dumps({key: info[key] for key in info if key != "digest"}))
+    with pytest.raises(RuntimeError, match="burst"):
+        train(read_dataset(folder), tmp_path / "model", config, on_step=lambda step, *_: burst() if step == 3 else None)
+    (part,) = (folder / "sequences").iterdir()
+    table = pq.read_table(part)
+    part.unlink()
+    pq.write_table(table.take(list(range(len(table)))[::-1]), part)
+    words = {"checksums": "changed since it was written", "digest": "expected sequences with the digest"}
+    with pytest.raises(OscarError, match=words.get(known, "--resume: the unfinished run was on another dataset")):
+        train(read_dataset(folder), tmp_path / "model", config, resume=True)
+    assert unfinished(tmp_path / "model")
 
 
 def test_force_replaces_an_unfinished_run(fleet: Dataset, tiny: TrainConfig, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -25,7 +26,7 @@ from oscar_causal.discovery.local import Job, ShardExplainer, discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.ranks import Ranks
 from oscar_causal.discovery.results import read_run, read_table
-from oscar_causal.errors import UsageError
+from oscar_causal.errors import OscarError, UsageError
 
 CONFIG = DiscoveryConfig(intervention=InterventionConfig(contexts=48))
 FEW = np.array([5, 6, 20, 25])
@@ -124,6 +125,41 @@ def test_the_number_of_threads_has_no_say(toy: Any, whole: Path, tmp_path: Path)
     finally:
         torch.set_num_threads(before)
     assert table_hashes(tmp_path / "r") == table_hashes(whole)
+
+
+@pytest.mark.parametrize("known", ["checksums", "digest", "nothing"])
+def test_a_run_does_not_go_on_when_rows_have_changed_places(
+    toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: str
+) -> None:
+    """However little is known about the dataset: shards are cut by row numbers."""
+    fleet, out = tmp_path / "fleet", tmp_path / "r"
+    shutil.copytree(toy.fleet, fleet)
+    if known != "checksums":
+        (fleet / "checksums.json").unlink()
+    if known == "nothing":
+        info = json.loads((fleet / "dataset.json").read_text())
+        (fleet / "dataset.json").write_text(json.dumps({key: info[key] for key in info if key != "digest"}))
+    monkeypatch.setattr(local, "SHARD_SEQUENCES", 8)
+    with pytest.raises(KeyboardInterrupt):
+        discover_folder(toy.model, fleet, out, CONFIG, on_progress=stop)
+    (part,) = (fleet / "sequences").iterdir()
+    table = pq.read_table(part)
+    part.unlink()
+    pq.write_table(table.take(list(range(len(table)))[::-1]), part)
+    words = {"checksums": "changed since it was written", "digest": "expected sequences with the digest"}
+    with pytest.raises(OscarError, match=words.get(known, "--resume: that run had other settings, data or model")):
+        discover_folder(toy.model, fleet, out, CONFIG, resume=True)
+    assert not out.exists()
+
+
+def test_what_people_edit_is_told_by_its_hash(toy: Any, tmp_path: Path) -> None:
+    fleet = tmp_path / "fleet"
+    shutil.copytree(toy.fleet, fleet)
+    (fleet / "rules.json").write_text('{"x": "E0"}')
+    run = discover_folder(toy.model, fleet, tmp_path / "r", CONFIG, indices=FEW[:1])
+    assert run["dataset"]["edited_sha256"] == {"rules.json": hashlib.sha256(b'{"x": "E0"}').hexdigest()}
+    quality = hashlib.sha256((toy.model / "quality.json").read_bytes()).hexdigest()
+    assert run["model"]["edited_sha256"] == {"quality.json": quality}
 
 
 def test_an_interrupted_run_keeps_its_counts(

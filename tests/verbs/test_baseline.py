@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from oscar_causal.data.rules import parse, write_rules
@@ -95,6 +97,11 @@ def test_a_killed_run_goes_on_where_it_stopped(
     monkeypatch.setattr(learning, "_learn_one", learn_one)
     oscar("baseline", "iamb", fleet, "--out", out, "--workers", 1).refused("unfinished run", "--resume")
     oscar("baseline", "cmb", fleet, "--out", out, "--workers", 1, "--resume").refused("other settings")
+    shutil.copytree(fleet, other := tmp_path / "other")
+    (other / "checksums.json").unlink()
+    (part,) = (other / "sequences").iterdir()
+    pq.write_table(pq.read_table(part), part, compression="none")  # the same content in other bytes
+    oscar("baseline", "iamb", other, "--out", out, "--workers", 1, "--resume").refused("other settings, data")
     assert oscar("baseline", "iamb", fleet, "--out", out, "--workers", 1, "--resume").code == 0
     assert [item.label for item in read_boundaries(out / "boundaries.jsonl")] == ["other", NAME]
     for name in ("verdicts", "evidence", "causes"):

@@ -46,12 +46,15 @@ def sha256(path: Path) -> str:
 def check_file(path: Path) -> None:
     """Compare a file with the `checksums.json` of its folder; without one there is nothing to compare.
 
-    A file that cannot be read is left to the reader, which says why.
+    A part of a table that is not listed is foreign; another file (the plan of a training under way) may be there. A
+    file that cannot be read is left to the reader, which says why.
     """
     folder = path.parent.parent if path.parent.name in TABLES else path.parent
     if path.name == NAME or not (folder / NAME).exists() or not path.is_file():
         return
     wanted = _listed(folder / NAME).get(path.relative_to(folder).as_posix())
+    if wanted is None and path.parent == folder and path.name not in EDITED:
+        return
     try:
         found = sha256(path)
     except OSError:

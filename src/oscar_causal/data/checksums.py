@@ -89,6 +89,8 @@ def check_folder(folder: Path) -> None:
 def edited_hashes(folder: Path) -> dict[str, str]:
     """The files of a folder, and of its folds, that people may edit, with their SHA-256: for `run.json`."""
     found = [path for name in EDITED for pattern in (name, f"fold-*/{name}") for path in sorted(folder.glob(pattern))]
+    for path in found:
+        check_file(path)
     return {path.relative_to(folder).as_posix(): sha256(path) for path in found}
 
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from oscar_causal.data import folders
 from oscar_causal.data.folders import check_format, finite_or_none, new_folder, read_json, write_json, write_text
 from oscar_causal.errors import FolderError, UsageError
 
@@ -27,7 +35,7 @@ def test_a_new_folder_appears_at_the_end(tmp_path: Path) -> None:
     with new_folder(tmp_path / "a" / "b") as folder:
         (folder / "x").write_text("1")
         assert not (tmp_path / "a" / "b").exists()
-        assert ".partial" in folder.name
+        assert folder.parent == tmp_path / "a" / "b.partial"
     assert names(tmp_path / "a" / "b") == ["x"]
     assert names(tmp_path / "a") == ["b"]
 
@@ -66,16 +74,238 @@ def test_the_old_one_comes_back_when_the_last_step_fails(tmp_path: Path, monkeyp
     rename = Path.rename
 
     def fail_once(self: Path, target: Path) -> Path:
-        if self.name.startswith("a.partial-") and "old" not in self.name:
+        if self.name == folders.NEW:
             raise OSError(28, "No space left on device")
         return rename(self, target)
 
+    monkeypatch.setattr(folders, "_exchanged_at_once", lambda new, old: False)
     monkeypatch.setattr(Path, "rename", fail_once)
     with pytest.raises(FolderError, match="No space left"), new_folder(tmp_path / "a", force=True):
         pass
     monkeypatch.undo()
     assert names(tmp_path / "a") == ["old"]
     assert names(tmp_path) == ["a"]
+
+
+def replace(out: Path, content: str) -> None:
+    with new_folder(out, force=True) as folder:
+        (folder / "x").write_text(content)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a folder is replaced in several steps")
+def test_a_folder_is_replaced_in_one_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    replace(tmp_path / "a", "old")
+    rename, seen = Path.rename, []
+
+    def watched(self: Path, target: Path) -> Path:
+        result = rename(self, target)
+        seen.append((tmp_path / "a").exists())
+        return result
+
+    monkeypatch.setattr(Path, "rename", watched)
+    replace(tmp_path / "a", "new")
+    assert all(seen)
+    assert (tmp_path / "a" / "x").read_text() == "new"
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_link_is_replaced_and_its_target_kept(tmp_path: Path) -> None:
+    replace(tmp_path / "target", "old")
+    (tmp_path / "a").symlink_to("target")
+    replace(tmp_path / "a", "new")
+    assert [(tmp_path / name / "x").read_text() for name in ("a", "target")] == ["new", "old"]
+    assert names(tmp_path) == ["a", "target"]
+
+
+def run_killed(out: Path, setup: str, block: str) -> None:
+    """A process that is killed while it replaces `out`."""
+    lines = [
+        "import os, pathlib, signal, sys",
+        "from oscar_causal.data import folders",
+        "kill = lambda *_: os.kill(os.getpid(), signal.SIGKILL)",
+        setup,
+        "with folders.new_folder(sys.argv[1], force=True) as folder:",
+        "    (folder / 'x').write_text('new')",
+        f"    {block}",
+    ]
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines), str(out)], check=False, timeout=60)
+    assert done.returncode == -signal.SIGKILL
+
+
+def test_what_a_killed_run_leaves_is_removed_by_the_next(tmp_path: Path) -> None:
+    run_killed(tmp_path / "a", "", "kill()")
+    assert names(tmp_path) == ["a.partial"]
+    with new_folder(tmp_path / "a") as folder:
+        assert names(folder) == []
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a folder is replaced in several steps")
+def test_a_kill_right_after_the_exchange(tmp_path: Path) -> None:
+    replace(tmp_path / "a", "old")
+    run_killed(tmp_path / "a", "exchange = folders._exchange", "folders._exchange = lambda *p: (exchange(*p), kill())")
+    assert (tmp_path / "a" / "x").read_text() == "new"
+    replace(tmp_path / "a", "newer")
+    assert names(tmp_path) == ["a"]
+
+
+def test_a_kill_between_two_renames_where_there_is_no_exchange(tmp_path: Path) -> None:
+    replace(tmp_path / "a", "old")
+    stop = "pathlib.Path.rename = lambda *p: (rename(*p), kill())"
+    run_killed(tmp_path / "a", "folders._exchanged_at_once = lambda *_: False; rename = pathlib.Path.rename", stop)
+    assert names(tmp_path) == ["a.partial", "a.partial-old"]
+    for force in (False, True):
+        with pytest.raises(UsageError, match=r"a\.partial-old: .*rename this"), new_folder(tmp_path / "a", force=force):
+            pass
+    (tmp_path / "a.partial-old").rename(tmp_path / "a")
+    assert (tmp_path / "a" / "x").read_text() == "old"
+    replace(tmp_path / "a", "new")
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("force", [False, True])
+def test_a_second_writer_is_refused_and_spoils_nothing(tmp_path: Path, force: bool) -> None:
+    """In one process, so also with one process id."""
+    with new_folder(tmp_path / "a") as folder:
+        (folder / "x").write_text("1")
+        with pytest.raises(UsageError, match="another run is writing"), new_folder(tmp_path / "a", force=force):
+            pass
+        (folder / "y").write_text("1")
+    assert names(tmp_path / "a") == ["x", "y"]
+    assert names(tmp_path) == ["a"]
+
+
+def test_one_of_many_writers_at_once_wins(tmp_path: Path) -> None:
+    refused: list[UsageError] = []
+    together = threading.Barrier(8)
+
+    def write(name: str) -> None:
+        together.wait()
+        try:
+            with new_folder(tmp_path / "a") as folder:
+                for k in range(5):
+                    (folder / f"{name}-{k}").write_text(name)
+        except UsageError as error:
+            refused.append(error)
+
+    for _ in range(8):
+        writers = [threading.Thread(target=write, args=(str(k),)) for k in range(8)]
+        for writer in writers:
+            writer.start()
+        for writer in writers:
+            writer.join()
+        whole = names(tmp_path / "a")
+        assert len({name[0] for name in whole}) == 1
+        assert len(whole) == 5
+        assert len(refused) == 7
+        assert all("another run" in str(error) or "exists already" in str(error) for error in refused)
+        assert names(tmp_path) == ["a"]
+        replace(tmp_path / "a", "")
+        (tmp_path / "a" / "x").unlink()
+        (tmp_path / "a").rmdir()
+        refused.clear()
+
+
+def test_a_run_that_ends_just_before_the_claim(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    claim = folders.claim
+
+    def late(partial: Path, *, what: str) -> object:
+        monkeypatch.undo()
+        replace(tmp_path / "a", "of another run")
+        return claim(partial, what=what)
+
+    monkeypatch.setattr(folders, "claim", late)
+    with pytest.raises(UsageError, match="exists already"), new_folder(tmp_path / "a"):
+        pass
+    assert (tmp_path / "a" / "x").read_text() == "of another run"
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("end", [Path.unlink, lambda path: (path.unlink(), path.touch())])
+def test_a_run_that_ends_between_opening_and_locking(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, end: Callable[[Path], object]
+) -> None:
+    """What is locked then is no longer the file of that name."""
+    flock = fcntl.flock
+    path = tmp_path / "lock"
+    monkeypatch.setattr(fcntl, "flock", lambda file, how: (end(path), flock(file, how)))
+    with pytest.raises(UsageError, match="another run is writing here"):
+        folders.exclusive(path, what="writing")
+
+
+def test_a_disk_without_locks_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(file: object, how: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(FolderError, match="cannot be locked, which this disk must allow: No locks"):
+        write_text(tmp_path / "x", "1")
+
+
+def test_an_unfinished_run_is_not_thrown_away_unasked(tmp_path: Path) -> None:
+    (tmp_path / "a.partial").mkdir()
+    (tmp_path / "a.partial" / "plan.json").write_text("1")
+    with pytest.raises(UsageError, match="an unfinished run is there"), new_folder(tmp_path / "a"):
+        pass
+    with pytest.raises(ValueError, match="no"), new_folder(tmp_path / "a", force=True):
+        raise ValueError("no")
+    assert "plan.json" in names(tmp_path / "a.partial")
+    replace(tmp_path / "a", "1")
+    assert names(tmp_path) == ["a"]
+
+
+def test_all_is_on_the_disk_before_it_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[int] = []
+    fsync, rename, replace_file = os.fsync, Path.rename, Path.replace
+
+    def note(number: int) -> None:
+        flushed.append(os.fstat(number).st_ino)
+        fsync(number)
+
+    def check(self: Path) -> None:
+        inside = [self, *self.rglob("*")] if self.is_dir() else [self]
+        assert {path.stat().st_ino for path in inside} <= set(flushed)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(Path, "rename", lambda self, target: (check(self), rename(self, target))[1])
+    monkeypatch.setattr(Path, "replace", lambda self, target: (check(self), replace_file(self, target))[1])
+    with new_folder(tmp_path / "a") as folder:
+        (folder / "b").mkdir()
+        (folder / "b" / "x").write_text("1")
+        write_text(folder / "y", "1")
+    assert flushed[-1] == tmp_path.stat().st_ino  # and its name
+
+
+def test_modes_follow_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with new_folder(tmp_path / "a") as folder:
+            write_text(folder / "x", "1")
+    finally:
+        os.umask(before)
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "x")] == [0o750, 0o640]
+
+
+def test_two_writers_of_one_file(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    with folders.exclusive(tmp_path / "x.partial", what="writing x") as held:
+        held.write(b"a longer text that a killed run has begun")
+        with pytest.raises(UsageError, match="another run is writing x here"):
+            write_text(path, "mine")
+    assert names(tmp_path) == ["x.partial"]
+    write_text(path, "mine")
+    assert names(tmp_path) == ["x"]
+    assert path.read_text() == "mine"
+    with pytest.raises(UsageError, match="exists already"):
+        folders.write_bytes(path, b"other", force=False)
+    assert (names(tmp_path), path.read_text()) == (["x"], "mine")
+
+
+def test_a_planted_link_is_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "x.partial").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic link"):
+        write_text(tmp_path / "x", "mine")
+    assert not (tmp_path / "victim").exists()
 
 
 def test_places_that_cannot_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

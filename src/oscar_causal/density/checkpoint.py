@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode
 
 from oscar_causal.data.checksums import NAME as CHECKSUMS
 from oscar_causal.data.checksums import check_file, checksums, sha256
-from oscar_causal.data.folders import check_format, read_json, write_json
+from oscar_causal.data.folders import check_format, flush, read_json, write_json
 from oscar_causal.data.vocabulary import Vocabulary
 from oscar_causal.density.labels import Calibration
 from oscar_causal.density.model import OscarModel
@@ -180,6 +180,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
         mode = stat.S_IMODE(partial.stat().st_mode)
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, partial)
         partial.chmod(mode)
+        flush(partial)
         partial.replace(path)
     except (OSError, SafetensorError) as error:  # a full disk is a SafetensorError
         partial.unlink(missing_ok=True)

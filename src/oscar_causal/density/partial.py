@@ -14,18 +14,23 @@ from typing import IO, Any
 import torch
 
 from oscar_causal.data.folders import (
+    LOCK,
     check_format,
-    exclusive,
+    claim,
+    empty,
+    let_go,
     move_into_place,
+    partial_of,
     read_json,
     refuse_existing,
+    refuse_unfinished,
     remove_leftovers,
     write_json,
 )
 from oscar_causal.density.precision import refuse_other_versions
 from oscar_causal.errors import FolderError, OscarError, UsageError
 
-LOCK, PLAN, CARD = "lock", "plan.json", "README.md"
+PLAN, CARD = "plan.json", "README.md"
 """The card is a model's last file: where it is, the model is trained."""
 
 
@@ -56,15 +61,10 @@ def training_folder(out: Path, plan: Mapping[str, Any], *, resume: bool, force: 
             lock.close()
 
 
-def partial_of(out: Path) -> Path:
-    """Where a run that will become `out` does its work."""
-    return out.with_name(f"{out.name}.partial")
-
-
 def unfinished(out: Path) -> bool:
     """Is there a run to go on from: a checkpoint, a finished fold, or all but the folder's name?"""
     partial = partial_of(out)
-    return any(
+    return (partial / PLAN).exists() and any(
         next(partial.glob(pattern), None) is not None
         for pattern in ("checkpoint-*[0-9]", "fold-*/checkpoint-*[0-9]", CARD, f"fold-*/{CARD}")
     )
@@ -88,26 +88,29 @@ def is_main_process() -> bool:
     return bool(processes().is_main_process)
 
 
-def _take(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> IO[str]:
+def _take(out: Path, plan: Mapping[str, Any], *, resume: bool, force: bool) -> IO[bytes]:
     """Lock the folder and see that it is free or holds the same run."""
     refuse_existing(out, force=force)
     partial = partial_of(out)
     try:
-        partial.mkdir(parents=True, exist_ok=True)
-        lock = exclusive(partial / LOCK, what="training")
+        lock = claim(partial, what="training")
     except OSError as error:
         raise FolderError(f"{partial}: cannot be written: {error.strerror or error}") from error
     try:
+        refuse_existing(out, force=force)  # another run may have ended in between
+        if not (partial / PLAN).exists():
+            refuse_unfinished(partial, force=force)
         if not unfinished(out) or (force and not resume):
-            _empty(partial)
+            empty(partial)
             write_json(partial / PLAN, {"kind": "training", "format_version": 1, **plan})
         elif not resume:
             raise UsageError(f"{partial}: an unfinished run is there; say --resume to go on or --force to replace it")
         else:
             _compare(partial / PLAN, plan)
     except (OscarError, OSError) as error:
-        if not unfinished(out):
+        if isinstance(error, OSError) and not unfinished(out):
             shutil.rmtree(partial, ignore_errors=True)
+        let_go(partial)
         lock.close()
         if isinstance(error, OscarError):
             raise
@@ -130,20 +133,11 @@ def _compare(path: Path, plan: Mapping[str, Any]) -> None:
     refuse_other_versions(found.get("versions") or {})
 
 
-def _empty(partial: Path) -> None:
-    """Remove what a run left that nobody goes on with."""
-    for path in partial.iterdir():
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        elif path.name != LOCK:
-            path.unlink()
-
-
-def _everywhere(take: Any) -> IO[str] | None:
+def _everywhere(take: Any) -> IO[bytes] | None:
     """Let the main process act; when it refuses, all processes stop."""
     state = processes()
     refusal: OscarError | None = None
-    lock: IO[str] | None = None
+    lock: IO[bytes] | None = None
     if state.is_main_process:
         try:
             lock = take()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from oscar_causal.data.checksums import edited_hashes
 from oscar_causal.data.digest import check_digest
-from oscar_causal.data.folders import finite_or_none, read_json
+from oscar_causal.data.folders import finite_or_none, partial_of, read_json
 from oscar_causal.data.stream import describe_dataset
 from oscar_causal.density.checkpoint import model_digest
 from oscar_causal.density.folds import load_models
@@ -90,7 +90,7 @@ def prepare_run(
 
 def partial_run(out: Path | str) -> Path:
     """The `run.json` of a run that is not finished."""
-    return Path(out).with_name(f"{Path(out).name}.partial") / "run.json"
+    return partial_of(Path(out)) / "run.json"
 
 
 def describe_run(job: Job, chosen: Indices) -> dict[str, Any]:

@@ -22,11 +22,16 @@ import pyarrow.parquet as pq
 from oscar_causal.data.checksums import NAME as CHECKSUMS
 from oscar_causal.data.checksums import check_file, checksums
 from oscar_causal.data.folders import (
+    LOCK,
     check_format,
-    exclusive,
+    claim,
+    empty,
+    let_go,
     move_into_place,
+    partial_of,
     read_json,
     refuse_existing,
+    refuse_unfinished,
     remove_leftovers,
     write_json,
 )
@@ -114,7 +119,7 @@ def fingerprint(what: Mapping[str, Any]) -> str:
 class ResultsWriter:
     """Collects boundaries into a results folder, shard by shard; `finish` makes it appear, once, in one process."""
 
-    lock: IO[str]
+    lock: IO[bytes]
 
     def __init__(
         self,
@@ -127,7 +132,7 @@ class ResultsWriter:
     ) -> None:
         """`joins`: another process of the same run has opened the folder and will finish it."""
         self.out, self.force, self._joins = Path(out), force, joins
-        self.partial = self.out.with_name(f"{self.out.name}.partial")
+        self.partial = partial_of(self.out)
         self.run = {"kind": "results", "format_version": FORMAT_VERSION, **run}
         if not joins:
             refuse_existing(self.out, force=force)
@@ -142,18 +147,23 @@ class ResultsWriter:
         if marker.exists() and resume and read_json(marker).get("fingerprint") != self.run["fingerprint"]:
             raise UsageError(f"{self.partial}: --resume: that run had other settings, data or model")
         with _writing(self.partial):
-            for name in _TABLES:
-                (self.partial / name).mkdir(parents=True, exist_ok=True)
-            self.lock = exclusive(self.partial / "lock", what="writing results")
+            self.lock = claim(self.partial, what="writing results")
             try:
-                if not resume:  # with --force also what an unfinished run has left
-                    for path in (path for name in _TABLES for path in (self.partial / name).iterdir()):
-                        path.unlink()
-                    marker.unlink(missing_ok=True)
+                refuse_existing(self.out, force=self.force)  # another run may have ended in between
+                if not marker.exists():
+                    refuse_unfinished(self.partial, force=self.force, but=_TABLES)
+                if not resume or not marker.exists():  # with --force also what an unfinished run has left
+                    empty(self.partial)
+                for name in _TABLES:
+                    (self.partial / name).mkdir(exist_ok=True)
                 if not marker.exists():
                     write_json(marker, self.run)
             except OSError:
                 self.discard()
+                raise
+            except UsageError:
+                let_go(self.partial)
+                self.lock.close()
                 raise
 
     def done(self, shard: int) -> bool:
@@ -192,9 +202,11 @@ class ResultsWriter:
             remove_leftovers(self.partial)
             rows = {name: _rows(_files(self.partial / name)) for name in _TABLES}
             write_json(self.partial / "run.json", {**self.run, **times, "rows": rows})
-            (self.partial / "lock").unlink(missing_ok=True)
-            write_json(self.partial / CHECKSUMS, checksums(self.partial))
+            whole = [path for path in self.partial.rglob("*") if path.is_file() and path.name != LOCK]
+            names = [path.relative_to(self.partial).as_posix() for path in whole]
+            write_json(self.partial / CHECKSUMS, checksums(self.partial, names))
             move_into_place(self.partial, self.out, force=self.force)
+            (self.out / LOCK).unlink(missing_ok=True)
         self.lock.close()
 
     def discard(self) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
-from oscar_causal.data.folders import make_parents
+from oscar_causal.data.folders import make_parents, write_bytes
 from oscar_causal.errors import FolderError, UsageError
 
 
@@ -26,12 +24,8 @@ def write_file(path: Path | str, content: bytes, *, force: bool = False) -> None
     """Write a file under a temporary name and rename it; an existing one is an error unless `force`."""
     path = Path(path)
     check_free(path, force=force)
-    partial = path.with_name(f"{path.name}.partial-{os.getpid()}")
     try:
         make_parents(path)
-        partial.write_bytes(content)
-        partial.replace(path)
+        write_bytes(path, content, force=force)
     except OSError as error:
-        with suppress(OSError):  # nothing was begun
-            partial.unlink()
         raise FolderError(f"{path}: cannot be written: {error.strerror or error}") from error

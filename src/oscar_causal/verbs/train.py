@@ -58,10 +58,10 @@ def run(
     json: Json = False,
 ) -> None:
     """Train both densities: the next event and every label from each prefix."""
-    from oscar_causal.data.folders import refuse_existing
+    from oscar_causal.data.folders import partial_of, refuse_existing
     from oscar_causal.data.sequences import read_dataset
     from oscar_causal.density.fitting import train
-    from oscar_causal.density.partial import is_main_process, partial_of, unfinished
+    from oscar_causal.density.partial import is_main_process, unfinished
     from oscar_causal.density.settings import preset_config
 
     given = {

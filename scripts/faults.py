@@ -155,6 +155,43 @@ def kill_9(process: Any, wait: float, *, whole_group: bool = True) -> bool:
     return alive
 
 
+def stop_verb(words: list[Any], number: int, ready: Callable[[], bool] = lambda: True, wait: float = 0.0) -> Any:
+    """Run `oscar`; when it hears signals and `ready()`, wait, and signal its whole group as a terminal does.
+
+    Returns the process, ended, with what it said on stderr as `told` and whether it was over before as `over`.
+    """
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    command = [sys.executable, "-m", "oscar_causal", *map(str, words), "-q"]
+    process: Any = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    while process.poll() is None and not (_hears_signals(process.pid) and ready()):
+        time.sleep(0.002)
+    time.sleep(wait)
+    process.over = process.poll() is not None
+    if not process.over:
+        os.killpg(process.pid, number)
+    _, process.told = process.communicate(timeout=120)
+    return process
+
+
+def _hears_signals(pid: int) -> bool:
+    """Are there handlers of SIGINT and SIGTERM? Before, the interpreter itself is starting."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = int(status.partition("SigCgt:")[2].split()[0], 16)
+    return all(caught >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM))
+
+
+def alive_in_group(group: int) -> list[str]:
+    """Processes of a group that have not ended (who has ended and was not waited for does not count)."""
+    found = [path.read_text().rpartition(")")[2].split() for path in _stats()]
+    return [words[2] for words in found if int(words[2]) == group and words[0] != "Z"]
+
+
+def _stats() -> Iterator[Path]:
+    return (path for path in Path("/proc").glob("[0-9]*/stat") if path.exists())
+
+
 def digest(folder: Path) -> str:
     """A hash of everything in a results or model folder but times, hosts and speeds."""
     total = hashlib.sha256()

@@ -13,8 +13,8 @@ import oscar_causal
 
 ROOT = Path(oscar_causal.__file__).parent
 LAYERS = (
-    "errors", "data", "classical", "density", "discovery", "graph", "report", "score", "serve", "verbs", "cli",
-    "__main__",
+    "errors", "signals", "data", "classical", "density", "discovery", "graph", "report", "score", "serve", "verbs",
+    "cli", "__main__",
 )  # fmt: skip
 JUDGING = ("reading", "folder")
 """Modules of `discovery/classical` that make verdicts of boundaries; the others need data alone (`classical`)."""

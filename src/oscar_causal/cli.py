@@ -16,6 +16,7 @@ import typer
 
 from oscar_causal import __version__
 from oscar_causal.errors import FolderError, OscarError, UsageError
+from oscar_causal.signals import interruptible
 from oscar_causal.verbs.output import VOLUME, Quiet, Verbose, folder_notes
 
 VERBS = {
@@ -42,8 +43,9 @@ VERBS = {
 """In the order of the work; each module holds a function `run` whose signature is the verb's help."""
 
 EXIT_CODES = (
-    "Exit codes: 0 done; 1 interrupted, or a defect; 2 an option that cannot be; 3 bad content of a file; 4 a folder "
-    "that is damaged, foreign, newer, or cannot be written; 5 an optional package is missing; 6 not enough memory."
+    "Exit codes: 0 done; 1 a defect; 2 an option that cannot be; 3 bad content of a file; 4 a folder "
+    "that is damaged, foreign, newer, or cannot be written; 5 an optional package is missing; 6 not enough memory; "
+    "130 stopped by Ctrl-C; 143 by SIGTERM."
 )
 NO_MEMORY = 6
 LONGEST_LINE = 500
@@ -80,7 +82,8 @@ def _with_volume(run: Callable[..., None]) -> Callable[..., None]:
     @wraps(run)
     def heard(*args: Any, verbose: bool, quiet: bool, **given: Any) -> None:
         VOLUME.change(verbose=verbose, quiet=quiet)
-        run(*args, **given)
+        with interruptible(resumable="resume" in given):
+            run(*args, **given)
 
     hints = {**get_type_hints(run, include_extras=True), "verbose": Verbose, "quiet": Quiet}
     own = [part.replace(annotation=hints[name]) for name, part in inspect.signature(run).parameters.items()]
@@ -110,7 +113,7 @@ def main() -> None:
     except (OscarError, MemoryError, OSError, ImportError, RuntimeError) as error:
         _explain(error)
     except typer.Abort:
-        _leave("stopped", 1)
+        _leave("stopped", 130)
     except _PARSER_ERROR as error:
         _leave(_usage_line(error), UsageError.exit_code)
     sys.exit(code if isinstance(code, int) else 0)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -95,6 +98,29 @@ def test_nobody_is_left_behind_when_answering_fails(error: BaseException) -> Non
         work_together(job, range(9), answer, in_flight=6)
     assert threading.active_count() == before
     assert sorted(ended) == [0, 1, 2]  # the second team never began
+
+
+@pytest.mark.parametrize("asked_before", [0, 1])
+def test_a_signal_while_a_helper_works(asked_before: int) -> None:
+    """It is heard by the thread that waits for the helper; the helper asks once more and is dismissed."""
+    before = threading.active_count()
+    noise: list[object] = []
+
+    def job(ask: Ask, item: int) -> None:
+        for _ in range(asked_before):
+            ask(item)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(0.05)
+        ask(item)
+
+    hook, threading.excepthook = threading.excepthook, noise.append
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            work_together(job, range(3), doubling([]), in_flight=2)
+    finally:
+        threading.excepthook = hook
+    assert threading.active_count() == before
+    assert noise == []
 
 
 def test_an_error_for_one_ticket_is_raised_where_it_was_asked() -> None:

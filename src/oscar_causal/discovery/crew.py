@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -83,7 +84,7 @@ class _Helper:
     def __init__(self, work: Callable[[Ask], None]) -> None:
         self.ticket: Ticket | None = None
         """What it waits for; None = it has ended."""
-        self._work, self._begun = work, False
+        self._work, self._begun, self._dismissed = work, False, False
         self._thread = threading.Thread(target=self._live, daemon=True)
         self._wake, self._asleep = threading.Lock(), threading.Lock()  # taken here, released by the other side
         self._wake.acquire()
@@ -99,18 +100,21 @@ class _Helper:
         return self.ticket
 
     def dismiss(self) -> None:
-        """Let it end: what it waits for will not come."""
-        while self.ticket is not None:
-            self.ticket.error = Dismissed()
-            self.advance()
+        """Let it end: what it waits for will not come. A signal may have cut `advance` short, anywhere."""
+        self._dismissed = True
+        with suppress(RuntimeError):  # it was woken already
+            self._wake.release()
         if self._begun:
             self._thread.join()
 
     def _ask(self, question: Any) -> Any:
         """Called on its own thread, by the job."""
         ticket = self.ticket = Ticket(question)
-        self._asleep.release()
-        self._wake.acquire()
+        if not self._dismissed:
+            self._asleep.release()
+            self._wake.acquire()
+        if self._dismissed:
+            raise Dismissed
         if ticket.error is not None:
             raise ticket.error
         return ticket.answer
@@ -121,7 +125,8 @@ class _Helper:
             self._work(self._ask)
         finally:
             self.ticket = None
-            self._asleep.release()
+            if not self._dismissed:
+                self._asleep.release()
 
 
 class _Work(Generic[Item, Result]):

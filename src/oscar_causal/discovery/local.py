@@ -7,14 +7,11 @@ sequence changes nothing, because `discover` treats every sequence alone.
 from __future__ import annotations
 
 import math
-import multiprocessing
-import os
 import platform
 import re
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import replace
@@ -27,6 +24,7 @@ import numpy.typing as npt
 from oscar_causal.data.folders import read_json
 from oscar_causal.data.rows import SequenceRows
 from oscar_causal.data.sequences import read_dataset
+from oscar_causal.data.worker_pool import WorkerPool
 from oscar_causal.density.folds import MEAN, load_models
 from oscar_causal.density.precision import settle_on
 from oscar_causal.discovery.boundary import Boundary
@@ -237,16 +235,7 @@ _of_this_process: dict[str, ShardExplainer] = {}
 
 
 def _begin_process(job: Job) -> None:
-    threading.Thread(target=_end_with_parent, daemon=True).start()
     _of_this_process["explainer"] = ShardExplainer(job, one_thread=True)
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)
 
 
 def _explain_in_process(indices: Indices) -> dict[str, bytes]:
@@ -255,8 +244,7 @@ def _explain_in_process(indices: Indices) -> dict[str, bytes]:
 
 def _explain_in_processes(job: Job, shards: Shards, workers: int) -> ShardFiles:
     context = worker_context(job.device)
-    with one_thread_children():
-        pool = ProcessPoolExecutor(min(workers, len(shards)), context, initializer=_begin_process, initargs=(job,))
+    with one_thread_children(), WorkerPool(min(workers, len(shards)), context, _begin_process, job) as pool:
         try:
             futures = {pool.submit(_explain_in_process, indices): k for k, indices in shards}
             for future in as_completed(futures):
@@ -266,8 +254,6 @@ def _explain_in_processes(job: Job, shards: Shards, workers: int) -> ShardFiles:
                 "discover: a worker process died (killed, or out of memory?); what it had finished is kept, "
                 "say --resume to go on"
             ) from error
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
 
 
 @contextmanager

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import multiprocessing
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -23,6 +22,7 @@ from oscar_causal.data.rules import Event, event_names, format_rule
 from oscar_causal.data.rules.tree import Atom
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.subjects import join_subjects, pack_subjects
+from oscar_causal.data.worker_pool import WorkerPool
 from oscar_causal.discovery.companions import companions
 from oscar_causal.discovery.fleet_prior import Classical, features_by_label
 from oscar_causal.discovery.pools import SIZE, Candidates, Fleet
@@ -145,11 +145,8 @@ def _results(fleet: Fleet, jobs: Sequence[_Job], workers: int) -> Iterator[Featu
     with TemporaryDirectory(prefix="oscar-refining-") as name:
         fleet.save(Path(name))
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(workers, len(jobs)), context, initializer=_open, initargs=(Path(name),)) as pool:
-            try:
-                yield from pool.map(_refine_one, jobs)
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+        with WorkerPool(min(workers, len(jobs)), context, _open, Path(name)) as pool:
+            yield from pool.map(_refine_one, jobs)
 
 
 _Job = tuple[int, list[Features], int]

@@ -7,12 +7,17 @@ for a GPU, and those of other systems, start afresh.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
+import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing.context import BaseContext
+from typing import Any
+
+from oscar_causal.data.worker_pool import deaf_to_ctrl_c
 
 NEEDED = ["oscar_causal.discovery.local"]
 """What every worker imports. It starts no thread and asks for no device: else it must not be copied."""
@@ -27,8 +32,17 @@ def begin_early(workers: int | None, device: str | None) -> None:
         from multiprocessing import forkserver  # not every system has it
 
         forkserver.set_forkserver_preload(NEEDED)
-        with one_thread_children():
+        with one_thread_children(), deaf_to_ctrl_c():
             forkserver.ensure_running()
+        atexit.register(_end_server, forkserver)
+
+
+def _end_server(forkserver: Any) -> None:
+    """It ends by itself, but only when it has imported everything."""
+    pid = getattr(forkserver._forkserver, "_forkserver_pid", None)
+    if pid is not None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
 def worker_context(device: str) -> BaseContext:

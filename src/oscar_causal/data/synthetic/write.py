@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from oscar_causal.data.synthetic.audit import Audit, bayes_figures, merge, oracl
 from oscar_causal.data.synthetic.config import BLOCK_SEQUENCES, FleetConfig
 from oscar_causal.data.synthetic.draw import draw_block, sequences_table, why_table
 from oscar_causal.data.synthetic.world import World, make_world
+from oscar_causal.data.worker_pool import WorkerPool
 from oscar_causal.data.writer import dataset_writer
 from oscar_causal.errors import UsageError
 
@@ -121,7 +122,7 @@ def _draw_all(world: World, workers: int) -> Iterator[Drawn]:
         yield from (_draw(world, *job) for job in jobs)
         return
     context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin_worker, (world.config, world.seed)) as pool:
+    with WorkerPool(workers, context, _begin_worker, world.config, world.seed) as pool:
         waiting: deque[Future[Drawn]] = deque()
         for job in jobs:
             if len(waiting) >= 2 * workers:

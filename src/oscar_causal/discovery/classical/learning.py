@@ -5,12 +5,13 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from oscar_causal.data.sequences import Dataset
+from oscar_causal.data.worker_pool import WorkerPool
 from oscar_causal.discovery.classical.boundaries import GlobalBoundary
 from oscar_causal.discovery.classical.features import occurrences_of, presence_table
 from oscar_causal.discovery.classical.methods import BaselineConfig, learn_label
@@ -79,15 +80,11 @@ def _learn(
         table.save(folder)
         if index is not None:
             index.save(folder)
-        job = (folder, config, end)
         del table, index
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(min(workers, len(order)), context, initializer=_open, initargs=job) as pool:
-            try:
-                futures = {pool.submit(_learn_one, label): label for label in order}
-                yield from ((futures[future], future.result()) for future in as_completed(futures))
-            finally:
-                pool.shutdown(wait=True, cancel_futures=True)
+        with WorkerPool(min(workers, len(order)), context, _open, folder, config, end) as pool:
+            futures = {pool.submit(_learn_one, label): label for label in order}
+            yield from ((futures[future], future.result()) for future in as_completed(futures))
 
 
 @dataclass(frozen=True)

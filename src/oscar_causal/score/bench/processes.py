@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache, partial
 from typing import TypeVar
@@ -21,6 +18,7 @@ import torch
 
 from oscar_causal.data.rows import SequenceRows
 from oscar_causal.data.sequences import Int64
+from oscar_causal.data.worker_pool import WorkerPool
 from oscar_causal.density.folds import ModelSet, load_models
 from oscar_causal.density.precision import settle_on
 from oscar_causal.discovery.jobs import Job
@@ -61,13 +59,13 @@ class Processes:
 
     def __init__(self, workers: int, device: str) -> None:
         self.workers, self.device = workers, device
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: WorkerPool | None = None
 
     def start(self) -> None:
         """Let the processes start, without waiting for them."""
         if self.workers > 1 and self._pool is None:
             context = multiprocessing.get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.workers, context, initializer=_begin)
+            self._pool = WorkerPool(self.workers, context, torch.set_num_threads, 1)
             with one_thread_children():
                 for _ in range(self.workers):
                     self._pool.submit(os.getpid)
@@ -119,17 +117,3 @@ def _do(job: Job, work: Work[Result], rows: Int64) -> Result:
 def _ready(desk: Desk, rows: Int64) -> int:
     time.sleep(0.02)  # leave some for the others
     return os.getpid()
-
-
-def _begin() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears it too, and ends the work
-    torch.set_num_threads(1)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-
-
-def _end_with_parent() -> None:
-    """A worker whose parent was killed would wait for work for ever."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os._exit(1)

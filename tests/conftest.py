@@ -74,6 +74,14 @@ def _why_skipped(report: Any) -> str:
     return re.sub(r"^could not import '([\w.]+)'.*", r"no \1: `make setup` brings it", reason)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _without_waiting_for_the_disk() -> Iterator[None]:
+    """A new folder waits about 40 ms until it is on the disk, and no test here cuts the power."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda number: None)
+        yield
+
+
 @dataclass(frozen=True)
 class Ran:
     """How a command ended."""

@@ -14,6 +14,7 @@ import httpx
 import numpy as np
 import pytest
 import torch
+import uvicorn
 
 from oscar_causal.data.sequences import Dataset, from_table, read_dataset
 from oscar_causal.data.solvable import example
@@ -128,6 +129,7 @@ class Running:
 
     url: str
     service: Service
+    server: uvicorn.Server
 
     def client(self, **options: Any) -> httpx.Client:
         """A client with no proxy in between."""
@@ -135,16 +137,16 @@ class Running:
 
 
 @contextmanager
-def run_service(service: Service, access: Access | None = None) -> Iterator[Running]:
+def run_service(service: Service, access: Access | None = None, **options: float) -> Iterator[Running]:
     listening = listen("127.0.0.1", 0)
-    server = make_server(build_app(service, access))
+    server = make_server(build_app(service, access), **options)
     thread = threading.Thread(target=lambda: server.run(sockets=[listening]), daemon=True)
     thread.start()
     while not server.started:
         assert thread.is_alive()
         time.sleep(0.01)
     try:
-        yield Running(address("127.0.0.1", listening).rstrip("/"), service)
+        yield Running(address("127.0.0.1", listening).rstrip("/"), service, server)
     finally:
         server.should_exit = True
         thread.join(timeout=60)
@@ -159,8 +161,10 @@ StartService = Callable[..., AbstractContextManager[Running]]
 def start_service(model_folder: Path, fleet_folder: Path) -> StartService:
     """Start a service with limits and access of its own."""
 
-    def start(limits: Limits | None = None, access: Access | None = None, dataset: bool = True) -> Any:
-        return run_service(open_service(model_folder, fleet_folder if dataset else None, limits), access)
+    def start(
+        limits: Limits | None = None, access: Access | None = None, dataset: bool = True, **options: float
+    ) -> Any:
+        return run_service(open_service(model_folder, fleet_folder if dataset else None, limits), access, **options)
 
     return start
 

@@ -242,9 +242,10 @@ def test_the_token_is_asked_for(browser: Any, start_service: Callable[..., Abstr
         page.goto(guarded.url)
         page.fill("#token", "wrong")
         page.keyboard.press("Enter")
-        page.wait_for_function("() => document.querySelector('#token')?.value === ''")
+        page.wait_for_selector("text=This is not the service's token")
         page.fill("#token", "a token of enough letters")
         page.keyboard.press("Enter")
         page.wait_for_selector(".rows button")
         assert page.locator("#token").count() == 0
+        assert page.locator("text=This is not the service's token").count() == 0
         page.close()

@@ -79,6 +79,7 @@ def test_the_token(guarded: Any, header: str | None, status: int) -> None:
         if status == 401:
             assert told.headers["www-authenticate"] == "Bearer"
             assert TOKEN not in told.text
+            assert told.json()["error"].endswith("none was sent" if header is None else "not the service's token")
         for path in ("/", "/healthz"):
             assert client.get(path).status_code == 200
         for path in ("/openapi.json", "/sequences", "/jobs/x", "/nothing"):

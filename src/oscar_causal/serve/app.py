@@ -19,7 +19,7 @@ from oscar_causal.serve import data_routes, job_routes, page, routes
 from oscar_causal.serve.guards import Access, Guards
 from oscar_causal.serve.service import Service
 from oscar_causal.serve.waiting import ClientGone, DeadlinePassed
-from oscar_causal.serve.worker import Busy
+from oscar_causal.serve.worker import Busy, ShuttingDown
 
 LONGEST_LINE = 400
 CLIENT_GONE = 499
@@ -108,6 +108,7 @@ _HANDLERS: dict[type[Exception], Any] = {
     FolderError: _on_defect,  # a folder that broke while serving; its message would tell a path
     Busy: _on_busy,
     DeadlinePassed: _on_deadline,
+    ShuttingDown: _on_deadline,
     ClientGone: _on_client_gone,
     Exception: _on_defect,
 }

@@ -90,9 +90,9 @@ class Guards:
         if not self._access.knows_host(headers.get("host", "")):
             return _refusal(400, "host: this service answers under the name of its own machine only")
         if not self._access.lets_in(scope["path"], headers.get("authorization", "")):
-            return _refusal(
-                401, "authorization: expected 'Bearer' and the service's token", {"www-authenticate": "Bearer"}
-            )
+            given = "this is not the service's token" if "authorization" in headers else "none was sent"
+            line = f"authorization: expected 'Bearer' and the service's token; {given}"
+            return _refusal(401, line, {"www-authenticate": "Bearer"})
         length = headers.get("content-length", "0")
         if not length.isdigit():
             return _refusal(400, "content-length: expected a whole number")

@@ -20,7 +20,7 @@ from oscar_causal.serve.explaining import OnPass, discovery_config, explain
 from oscar_causal.serve.limits import Limits
 from oscar_causal.serve.payloads import Sequence, Settings
 from oscar_causal.serve.prepared import prepare
-from oscar_causal.serve.worker import BATCH, Busy, ModelWorker, Stopped, Ticket
+from oscar_causal.serve.worker import BATCH, Busy, ModelWorker, ShuttingDown, Stopped, Ticket
 
 State = Literal["waiting", "running", "done", "cancelled", "failed"]
 OVER = ("done", "cancelled", "failed")
@@ -77,11 +77,14 @@ class Jobs:
         self._limits = limits
         self._jobs: dict[str, Job] = {}
         self._lock = threading.Lock()
+        self._closed = False
 
     def begin(self, sequences: list[Sequence], settings: Settings, *, evidence: bool = False) -> Job:
         """Take a job on; Busy when too many are there. The sequences must be sound."""
         job = Job(sequences, settings, evidence)
         with self._lock:
+            if self._closed:
+                raise ShuttingDown
             self._make_room()
             self._jobs[job.job_id] = job
         self._next(job)
@@ -93,9 +96,17 @@ class Jobs:
             self._forget_old()
             return self._jobs.get(job_id)
 
-    def cancel(self, job: Job) -> None:
+    def close(self) -> None:
+        """Cancel all jobs and take on no more: the service is shutting down."""
+        with self._lock:
+            self._closed = True
+            jobs = list(self._jobs.values())
+        for job in jobs:
+            self.cancel(job, str(ShuttingDown()))
+
+    def cancel(self, job: Job, why: str | None = None) -> None:
         """End a job before its next forward pass; what it found stays readable. A job that is over stays as it is."""
-        self._end(job, "cancelled")
+        self._end(job, "cancelled", why)
         if job.ticket is not None:
             self._worker.stop(job.ticket)
 
@@ -142,7 +153,7 @@ class Jobs:
         try:
             found = future.result()
         except (CancelledError, Stopped):
-            self._end(job, "cancelled", "the service is shutting down")
+            self._end(job, "cancelled", str(ShuttingDown()))
         except OscarError as error:
             self._end(job, "failed", f"sequence {len(job.found)}: {error}")
         except Exception:

@@ -36,7 +36,7 @@ REFUSALS: Responses = {
     413: {"model": Refusal, "description": "The body is too large"},
     422: {"model": Refusal, "description": "Something in the request cannot be"},
     429: {"model": Refusal, "description": "Too much is waiting; see Retry-After"},
-    503: {"model": Refusal, "description": "No answer before the deadline; see Retry-After"},
+    503: {"model": Refusal, "description": "No answer before the deadline, or the service is ending; see Retry-After"},
 }
 
 

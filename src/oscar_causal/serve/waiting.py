@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from starlette.requests import Request
 
-from oscar_causal.serve.worker import Stopped
+from oscar_causal.serve.worker import ShuttingDown, Stopped
 
 T = TypeVar("T")
 
@@ -47,7 +47,7 @@ def _result(answer: asyncio.Future[T]) -> T:
     try:
         return answer.result()
     except (asyncio.CancelledError, Stopped) as error:
-        raise ClientGone from error  # the service is shutting down
+        raise ShuttingDown from error
 
 
 async def _until_gone(request: Request) -> None:

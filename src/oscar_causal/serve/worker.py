@@ -33,6 +33,13 @@ class Stopped(Exception):
     """Nobody wants this work any more."""
 
 
+class ShuttingDown(Exception):
+    """The service is ending; what is asked now, or not yet answered, will have no answer."""
+
+    def __init__(self) -> None:
+        super().__init__("the service is shutting down")
+
+
 class Busy(Exception):
     """Too much is waiting already; come back in `seconds`."""
 
@@ -73,12 +80,16 @@ class ModelWorker:
         self._thread.start()
 
     def close(self) -> None:
-        """End after the current forward pass; what still waits is given up."""
+        """End, and wait for it."""
+        self.give_up()
+        if self._thread.is_alive():
+            self._thread.join(timeout=10)
+
+    def give_up(self) -> None:
+        """End after the current forward pass; what is worked on or still waits is told that the service ends."""
         with self._changed:
             self._closed = True
             self._changed.notify()
-        if self._thread.is_alive():
-            self._thread.join(timeout=10)
 
     @property
     def alive(self) -> bool:
@@ -94,6 +105,7 @@ class ModelWorker:
         """Queue a small question; Busy when too many wait."""
         future: Future[list[Float64]] = Future()
         with self._changed:
+            self._refuse_when_closed()
             if len(self._quick) >= self._limits.quick_queue:
                 raise Busy(1)
             self._quick.append((questions, future))
@@ -104,6 +116,7 @@ class ModelWorker:
         """Queue long work; Busy when too much of that priority waits (jobs bound themselves)."""
         ticket = Ticket(work)
         with self._changed:
+            self._refuse_when_closed()
             if priority == SINGLE and sum(entry[0] == SINGLE for entry in self._slow) >= self._limits.queue:
                 raise Busy(max(1, min(60, round(self._seconds * len(self._slow)))))
             heapq.heappush(self._slow, (priority, next(self._serial), ticket))
@@ -120,6 +133,10 @@ class ModelWorker:
             self._slow = left
         if waited:
             ticket.future.cancel()
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise ShuttingDown
 
     def _run(self) -> None:
         while True:

@@ -23,22 +23,23 @@ function start(): void {
 }
 
 /** Ask for the model; where a token is needed, ask for that first. */
-async function enter(): Promise<void> {
+async function enter(tried = false): Promise<void> {
   try {
     open(await model());
   } catch (error) {
-    if (error instanceof Refused && error.status === 401) askToken();
+    if (error instanceof Refused && error.status === 401) askToken(tried);
     else complain(error instanceof Error ? error.message : String(error));
   }
 }
 
-function askToken(): void {
+function askToken(wrong: boolean): void {
+  complain(wrong ? "This is not the service's token; try again." : "");
   const input = el("input", { type: "password", id: "token", autocomplete: "off" });
   const form = el("form", { class: "panel token" }, el("label", { for: "token" }, "This service asks for a token"), input, el("button", { type: "submit", class: "tool" }, "Enter"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     useToken(input.value);
-    void enter();
+    void enter(true);
   });
   main.replaceChildren(form);
   input.focus();

@@ -1,8 +1,9 @@
 """Break runs on purpose and see that nothing is lost, nothing doubled and nothing half: `make faults`.
 
 Each fault happens to real processes: `kill -9` of train and discover at random moments, of a worker process, of a Ray
-worker and a Ray node, and a disk that is full. Afterwards the run is resumed and must end with the files of an
-undisturbed run. Writes docs/results/faults.md and faults.json; the exit code is 1 when anything differed.
+worker and a Ray node, a disk that is full, Ctrl-C and SIGTERM, two runs with one process id into one folder. Afterwards
+the run is resumed and must end with the files of an undisturbed run. Writes docs/results/faults.md and faults.json; the
+exit code is 1 when anything differed.
 """
 
 from __future__ import annotations
@@ -182,14 +183,22 @@ def _hears_signals(pid: int) -> bool:
     return all(caught >> (number - 1) & 1 for number in (signal.SIGINT, signal.SIGTERM))
 
 
-def alive_in_group(group: int) -> list[str]:
-    """Processes of a group that have not ended (who has ended and was not waited for does not count)."""
-    found = [path.read_text().rpartition(")")[2].split() for path in _stats()]
-    return [words[2] for words in found if int(words[2]) == group and words[0] != "Z"]
+def all_gone(group: int, seconds: float = 30.0) -> bool:
+    """Do all processes of a group end soon? (Who has ended and was not waited for counts as gone.)"""
+    deadline = time.monotonic() + seconds
+    while alive := any(_is_alive_in(group, path) for path in Path("/proc").glob("[0-9]*/stat")):
+        if time.monotonic() > deadline:
+            break
+        time.sleep(0.01)
+    return not alive
 
 
-def _stats() -> Iterator[Path]:
-    return (path for path in Path("/proc").glob("[0-9]*/stat") if path.exists())
+def _is_alive_in(group: int, path: Path) -> bool:
+    try:
+        state, _, of, *_ = path.read_text().rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError):  # it has just ended
+        return False
+    return int(of) == group and state != "Z"
 
 
 def digest(folder: Path) -> str:
@@ -200,6 +209,9 @@ def digest(folder: Path) -> str:
         if path.name == "training.json":
             facts = json.loads(content)
             content = repr([facts[key] for key in ("config", "history", "steps", "subjects", "tokens")]).encode()
+        elif path.name == "boundaries.jsonl":
+            rows = [json.loads(line) for line in content.splitlines()]
+            content = repr(sorted(str({**row, "seconds": None}) for row in rows)).encode()
         total.update(str(path.relative_to(folder)).encode() + hashlib.sha256(content).digest())
     return total.hexdigest()
 
@@ -242,6 +254,112 @@ def campaign_of_kills(what: str, world: World, folder: Path, seed: int, at_least
 def _verdict(fault: str, runs: list[dict[str, Any]], counts: list[int]) -> dict[str, Any]:
     good = sum(run["identical"] for run in runs)
     return {"fault": fault, "times": sum(counts), "runs": len(runs), "identical": good, "details": runs}
+
+
+def campaign_of_signals(world: World, folder: Path, seed: int, times: int) -> Iterator[dict[str, Any]]:
+    """Ctrl-C and SIGTERM to all processes of a verb at random moments; then the verb again, with --resume if it can."""
+    verbs: dict[str, list[Any]] = {
+        "synth": ["synth", "--preset", "demo", "--sequences", 40_000, "--workers", 2],
+        "train": ["train", world.fleet, "--steps", 20, "--workers", 2],
+        "baseline": ["baseline", "iamb", world.fleet, "--workers", 2],
+        "discover": ["discover", world.model, world.fleet, "--workers", 2, "--contexts", 32],
+    }
+    seconds: dict[str, float] = {}
+    rng = np.random.default_rng(seed)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        runs = []
+        for k, (name, words) in enumerate([*verbs.items()] * times):
+            whole, out = folder / f"{name}-verb", folder / f"{name}-{number.name}-{k}"
+            begun = time.time()
+            if name not in seconds:
+                _run_verb([*words, "--out", whole])
+                seconds[name] = time.time() - begun
+            wait = float(rng.uniform(0.0, seconds[name]))
+            runs.append(_stop_and_go_on(name, [*words, "--out", out], number, wait, whole))
+        yield _verdict(f"{number.name} to all processes of a verb, then again", runs, [not r["over"] for r in runs])
+
+
+def _stop_and_go_on(name: str, words: list[Any], number: signal.Signals, wait: float, whole: Path) -> dict[str, Any]:
+    """One line, the right code and nobody left after a signal; the same files after the verb was run again."""
+    process, out = stop_verb(words, number, wait=wait), Path(words[-1])
+    facts = {"over": process.over, "code": process.returncode, "lines": process.told.count("\n")}
+    clean = all_gone(process.pid) and (process.over or (facts["code"], facts["lines"]) == (128 + number, 1))
+    if not out.exists():
+        _run_verb([*words, *([] if name == "synth" else ["--resume"])])
+    same = digest(out) == digest(whole) and not partial_names(out)
+    return {"verb": name, "moment": round(wait, 3), **facts, "clean": clean, "identical": bool(clean and same)}
+
+
+def _run_verb(words: list[Any]) -> None:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "PASSIVE"}
+    command = [sys.executable, "-m", "oscar_causal", *map(str, words), "-q"]
+    subprocess.run(command, check=True, capture_output=True, env=environment, timeout=600)
+
+
+def can_unshare() -> bool:
+    """May this user give processes ids of their own?"""
+    try:
+        return subprocess.run(["unshare", "-pf", "true"], capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        return False
+
+
+def make_tables(folder: Path) -> list[Path]:
+    """Two different tables to import, large enough to take a moment."""
+    tables = [folder / "a.csv", folder / "b.csv"]
+    for table in tables:
+        rows = "".join(f"{table.stem}{k // 20},{k % 20},E{k % 7}\n" for k in range(100_000))
+        table.write_text("sequence_id,time,event\n" + rows)
+    return tables
+
+
+def two_imports(tables: list[Path], out: Path, *, apart: float) -> dict[str, Any]:
+    """Both have the process id 1 or 2; one must win and the other must say so in one line."""
+    running = []
+    for table in tables:
+        command = [
+            "unshare",
+            "-pf",
+            sys.executable,
+            "-m",
+            "oscar_causal",
+            "import",
+            str(table),
+            "--out",
+            str(out),
+            "-q",
+        ]
+        running.append(subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True))
+        time.sleep(apart)
+    told = [process.communicate(timeout=120)[1] for process in running]
+    codes = [process.returncode for process in running]
+    won = [table for table, code in zip(tables, codes, strict=True) if code == 0]
+    lines = [text.count("\n") for text, code in zip(told, codes, strict=True) if code]
+    whole = len(won) == 1 and lines == [1] and _holds(out, won[0])
+    return {"apart": apart, "codes": codes, "identical": whole and not partial_names(out)}
+
+
+def partial_names(out: Path) -> list[str]:
+    return [path.name for path in out.parent.glob(f"{out.name}.partial*")]
+
+
+def _holds(out: Path, table: Path) -> bool:
+    """Does the dataset hold all sequences of the table and no others?"""
+    from oscar_causal.data.sequences import read_dataset
+
+    data = read_dataset(out)
+    expected = {line.split(",")[0] for line in table.read_text().splitlines()[1:]}
+    return set(data.sequence_ids.to_pylist()) == expected and int(data.lengths.sum()) == 100_000
+
+
+def campaign_of_equal_ids(folder: Path, times: int) -> dict[str, Any]:
+    """Two imports into one folder, begun at the same moment or a little later."""
+    tables = make_tables(folder)
+    runs = [
+        two_imports(tables, folder / f"equal-{k}", apart=float(apart))
+        for k, apart in enumerate(np.linspace(0.0, 0.5, times if can_unshare() else 0))
+    ]
+    return _verdict("two imports with one process id into one folder", runs, [1] * len(runs))
 
 
 @contextmanager
@@ -355,6 +473,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20, help="Of train and of discover each.")
     parser.add_argument("--ray", type=int, default=3, help="Times each Ray fault happens.")
     parser.add_argument("--disks", type=int, default=12, help="Full disks.")
+    parser.add_argument("--signals", type=int, default=3, help="Times each signal reaches each of four verbs.")
+    parser.add_argument("--pairs", type=int, default=8, help="Pairs of imports with one process id.")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--commit", help="Of the program, for the record; by default the one checked out here.")
     given = parser.parse_args()
@@ -375,6 +495,8 @@ def _campaigns(world: World, folder: Path, given: argparse.Namespace) -> Iterato
     yield campaign_of_kills("discover", world, folder, given.seed, given.kills)
     yield campaign_of_kills("train", world, folder, given.seed, given.kills)
     yield campaign_of_full_disks(world, folder, given.disks)
+    yield from campaign_of_signals(world, folder, given.seed, given.signals)
+    yield campaign_of_equal_ids(folder, given.pairs)
     yield from campaign_on_ray(world, folder, given.ray)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,10 +18,7 @@ def check(faults: Any, process: Any, number: int, *, resumable: bool) -> None:
     way_on = "; the same command with --resume goes on from what was kept" if resumable else ""
     assert process.told == f"oscar: stopped by {name}{way_on}\n"
     assert process.returncode == code
-    deadline = time.monotonic() + 30
-    while left := faults.alive_in_group(process.pid):
-        assert time.monotonic() < deadline, left
-        time.sleep(0.01)
+    assert faults.all_gone(process.pid)
 
 
 @pytest.mark.parametrize("number", SIGNALS)

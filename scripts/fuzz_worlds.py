@@ -18,6 +18,7 @@ from typing import Any
 
 import fuzz_logs
 import pyarrow as pa
+from fuzz_target import forget_checksums
 
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 
@@ -44,9 +45,11 @@ def make_world(folder: Path) -> None:
     (folder / "ids.json").write_text(json.dumps(["drive 003", "drive 004", "drive 150"]))
     _verb(folder, "select", "dataset", "--last", "6", "--out", "few")
     _forget(folder / "few" / "dataset.json", "digest")
+    forget_checksums(folder / "few")
     _verb(folder, "export", "dataset", "--out", "tables")
     _verb(folder, "export", "dataset", "--out", "flat", "--format", "parquet")
     _verb(folder, "baseline", "iamb", "dataset", "--out", "classical", "--workers", "1")
+    forget_checksums(folder / "classical")
     _write_logs(folder)
 
 

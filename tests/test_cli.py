@@ -92,6 +92,12 @@ def test_exit_codes_in_a_real_process(tmp_path: Path) -> None:
         assert ran.stderr.startswith("oscar: ")
 
 
+def test_every_error_is_one_line() -> None:
+    for kind in (errors.OscarError, errors.UsageError, errors.DataError, errors.FolderError, errors.MissingExtra):
+        assert str(kind("two\nlines\u2028or three")) == "two lines or three"
+        assert kind("x").args == ("x",)
+
+
 def test_a_defect_is_not_hidden(oscar: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """What is no mistake of the user keeps its stack trace."""
 

@@ -5,7 +5,7 @@ The command line turns each into one line on stderr and the exit code beside the
 
 
 class OscarError(Exception):
-    """Something the user can mend. Never raised for a defect of the program itself.
+    """Something the user can mend, told in one line. Never raised for a defect of the program itself.
 
     >>> try:
     ...     raise UsageError("alpha: expected between 0 and 1, got 3")
@@ -15,6 +15,10 @@ class OscarError(Exception):
     """
 
     exit_code = 1
+
+    def __init__(self, message: str = "") -> None:
+        """Line breaks become blanks: names of files, columns and types go into messages as they are."""
+        super().__init__(" ".join(message.splitlines()))
 
 
 class UsageError(OscarError):

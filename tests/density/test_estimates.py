@@ -71,9 +71,9 @@ def test_a_million_event_types_fit_with_fewer_logits_at_a_time() -> None:
 
 
 def test_five_thousand_labels_fit_with_smaller_batches() -> None:
-    usual, small = work(103, 5000).estimate(TrainPieces()), work(103, 5000).plan(5 * GIB)
-    assert usual.total > 6 * GIB
-    assert small.total <= 5 * GIB
+    usual, small = work(103, 5000).estimate(TrainPieces()), work(103, 5000).plan(6 * GIB)
+    assert usual.total > 8 * GIB
+    assert small.total <= 6 * GIB
     assert set(small.pieces) <= {"tokens", "held_out"}
     assert small.pieces["tokens"] in (2048, 1024, 512, 256)
 
@@ -135,7 +135,10 @@ def test_a_page_is_estimated_from_the_rows_of_its_results() -> None:
 
 def test_weights_are_counted_without_making_them() -> None:
     network = Network(shape(500, 7))
-    assert weight_bytes(network.config) == sum(tensor.nbytes for tensor in network.state_dict().values())
+    state = network.state_dict()
+    assert weight_bytes(network.config) == sum(tensor.nbytes for tensor in state.values())
+    parts = ("embedding.", "blocks.", "norm_", "bag.", "label_", "gap_", "outcome_", "shortlist.")
+    assert weight_bytes(network.config) == sum(weight_bytes(network.config, part) for part in parts)
 
 
 # --- caps ---
@@ -234,7 +237,7 @@ def test_a_run_under_a_tight_cap_is_cut_and_learns_the_same(tmp_path: Path) -> N
     data, config = drawn(60, 20, 50, 40), preset_config("tiny", steps=3, batch_tokens=1024, min_context=5)
     plans: list[Plan] = []
     train(data, tmp_path / "whole", config, on_plan=plans.append)
-    cap = 0.6 * plans[0].total / GIB
+    cap = 0.75 * plans[0].total / GIB
     train(data, tmp_path / "cut", config, memory=cap, on_plan=plans.append)
     assert plans[0].pieces == {}
     assert "tokens" in plans[1].pieces
@@ -253,7 +256,7 @@ def test_a_resumed_run_keeps_its_pieces_to_the_bit(tmp_path: Path) -> None:
     config = preset_config("tiny", steps=4, batch_tokens=1024, min_context=5, checkpoint_seconds=0.0)
     plans: list[Plan] = []
     train(data, tmp_path / "usual", replace(config, steps=1), on_plan=plans.append)
-    cap = 0.6 * plans[0].total / GIB
+    cap = 0.75 * plans[0].total / GIB
     train(data, tmp_path / "through", config, memory=cap)
 
     def stop(step: int, *_: Any) -> None:
@@ -263,7 +266,8 @@ def test_a_resumed_run_keeps_its_pieces_to_the_bit(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         train(data, tmp_path / "stopped", config, memory=cap, on_step=stop)
     train(data, tmp_path / "stopped", config, resume=True, on_plan=plans.append)
-    assert plans[1].pieces.keys() == {"tokens", "held_out"} & plans[1].pieces.keys() != set()
+    assert plans[0].pieces == {}
+    assert plans[1].pieces.get("tokens", 1024) < 1024  # though there was room for more
     one, other = (load_tensors(tmp_path / name / "model.safetensors") for name in ("through", "stopped"))
     assert all(torch.equal(one[name], other[name]) for name in one)
 

@@ -11,7 +11,7 @@ from oscar_causal.density.folds import MeanModel
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.model import OscarModel
 from oscar_causal.density.shortlist import Past
-from oscar_causal.density.slopes import Sloped
+from oscar_causal.density.slopes import has_slopes
 from oscar_causal.density.transformer import Blend, Network, NetworkConfig
 
 TYPES, LENGTH = 17, 9
@@ -92,6 +92,6 @@ def test_labels_do_not_disturb_each_other_and_folds_average() -> None:
         alone = first.label_slopes(sequence, torch.tensor([label]), law, [0.1, 0.4])
         assert torch.allclose(both[:, :, column], alone[:, :, 0], atol=1e-5)
     mean = MeanModel((first, second))
-    assert isinstance(mean, Sloped)
+    assert has_slopes(mean)
     wanted = (both + second.label_slopes(sequence, torch.tensor([1, 3]), law, [0.1, 0.4])) / 2
     assert torch.allclose(mean.label_slopes(sequence, torch.tensor([1, 3]), law, [0.1, 0.4]), wanted)

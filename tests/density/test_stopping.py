@@ -59,12 +59,12 @@ def test_shortlists_may_be_of_a_later_look(
     """Where Tf_x learns by heart before the shortlists are done, it is of its best look and they are of theirs."""
     states: list[dict[str, torch.Tensor]] = []
 
-    def label_losses(*_: object) -> tuple[list[float], list[float]]:
+    def label_losses(*_: object, **__: object) -> tuple[list[float], list[float]]:
         losses = [9.0] * len(BELIEVED)
         losses[BELIEVED.index(0.6)], losses[-1] = whole[len(states)], alone[len(states)]
         return losses, losses
 
-    def event_loss(network: Network, _: object) -> float:
+    def event_loss(network: Network, *_: object, **__: object) -> float:
         states.append({name: tensor.clone() for name, tensor in network.state_dict().items()})
         return events[len(states) - 1]
 

@@ -19,7 +19,7 @@ import torch
 import oscar_causal
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.density.folds import load_models
-from oscar_causal.discovery import local, results, survey
+from oscar_causal.discovery import local, results
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.knowledge import Knowledge
 from oscar_causal.discovery.local import Job, ShardExplainer, discover_folder
@@ -264,7 +264,7 @@ class SecondOfTwo(Ranks):
 def test_processes_of_torchrun_share_what_is_free_and_a_cap_is_for_each(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, memory: float | None
 ) -> None:
-    monkeypatch.setattr(survey, "free_bytes", lambda device: 2**30)
+    monkeypatch.setattr("oscar_causal.density.memory.free_bytes", lambda device: 2**30)
     monkeypatch.setattr(local, "join_ranks", lambda: Ranks(0, 1, 0, local_world=4))
     run = discover_folder(toy.model, toy.fleet, tmp_path / "r", CONFIG, memory=memory, indices=np.array([0]))
     assert run["memory"]["cap_gib"] == pytest.approx(0.7 / 4 if memory is None else memory)

@@ -289,7 +289,7 @@ def test_folders_that_tell_no_rows_are_read_as_before(tmp_path: Path) -> None:
     (tmp_path / "r" / "checksums.json").unlink()
     for told in (run["rows"] | {"causes": "4"}, [], 7, {}):
         (tmp_path / "r" / "run.json").write_text(json.dumps({**run, "rows": told}))
-        with pytest.raises(FolderError, match="rows as run.json says"):
+        with pytest.raises(FolderError, match="rows as run.json says|expected rows"):
             read_table(tmp_path / "r", "causes")
     del run["rows"]
     (tmp_path / "r" / "run.json").write_text(json.dumps(run))

@@ -84,6 +84,7 @@ def test_a_parquet_bomb_is_refused_before_it_is_read(
     monkeypatch.setattr(stream, limit, 50_000)
     whole, count = tmp_path / "fleet", 60_000
     write_dataset(whole, [pa.table({"sequence_id": ["a"], "events": [["A"]], "times": [[0.0]]})])
+    (whole / "checksums.json").unlink()
     part = next((whole / "sequences").iterdir())
     rows = {"sequence_id": pa.array(["x" * 400] * count), "events": [["A"]] * count, "times": [[0.0]] * count}
     pq.write_table(pa.table(rows), part, compression="zstd", use_dictionary=False)

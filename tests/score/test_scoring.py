@@ -186,7 +186,7 @@ def test_what_cannot_be_scored_is_refused(results: Write, fleet: Path, tmp_path:
         score_results(folder)
     assert score_results(folder, dataset=fleet)["pairs"] == 5
     write_json(folder / "run.json", {**run, "dataset": 7})
-    with pytest.raises(FolderError, match="expected dataset to name a path, got 7"):
+    with pytest.raises(FolderError, match="expected dataset to be a JSON object, got 7"):
         score_results(folder, dataset=fleet)
 
 

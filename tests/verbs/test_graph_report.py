@@ -102,7 +102,10 @@ def test_mistakes_are_one_line(
     assert not list(tmp_path.iterdir())
 
 
-def test_a_report_tells_its_memory_before_it_begins(oscar: Oscar, place: Path, tmp_path: Path) -> None:
+def test_a_report_tells_its_memory_before_it_begins(
+    oscar: Oscar, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oscar_causal.verbs.output.TOLD_FROM", 0)
     ran = oscar("report", place / "results", "--out", tmp_path / "page.html", "--memory", 4, "--json")
     assert ran.code == 0, ran.err
     assert ran.err.startswith(

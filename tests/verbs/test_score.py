@@ -25,7 +25,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Path:
     rows = [{"sequence_id": f"s{k}", "events": ["A", "B", "C"], "times": [0, 1, 2], "labels": ["x"]} for k in range(6)]
     with dataset_writer(folder / "fleet") as writer:
         writer.write(pa.Table.from_pylist(rows))
-    write_rules(folder / "fleet" / "rules.json", {"x": parse("A & B")})
+        write_rules(writer.folder / "rules.json", {"x": parse("A & B")})
     by_test, by_score = (
         EventEvidence(event, (0,), "cause", 0.5, q_value=q, accepted_by=by)  # type: ignore[arg-type]
         for event, q, by in (("C", 0.01, "test"), ("B", 0.3, "score"))

@@ -72,7 +72,10 @@ def test_train_tells_json_alone_on_stdout(oscar: Oscar, fleet: Path, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
-def test_both_tell_their_memory_before_they_begin(oscar: Oscar, fleet: Path, model: Path, tmp_path: Path) -> None:
+def test_both_tell_their_memory_before_they_begin(
+    oscar: Oscar, fleet: Path, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("oscar_causal.verbs.output.TOLD_FROM", 0)
     for words in (("train", fleet, "--out", tmp_path / "model", *QUICK), ("check", model, fleet)):
         ran = oscar(*words, "--memory", 4, "--json")
         assert ran.code == 0, ran.err

@@ -121,11 +121,11 @@ class TrainWork:
     def estimate(self, pieces: TrainPieces, cap: float = float("inf")) -> Plan:
         """Memory with pieces of these sizes."""
         weights = weight_bytes(self.network)
-        looks = bool(len(self.held_out))
+        kept = (2 * weights + weight_bytes(self.network, "shortlist.")) * bool(len(self.held_out))  # of the best looks
         parts = {
             "weights": weights,
             "optimizer": 3 * weights,  # gradients and two moments
-            "copies": (2 + 5) * weights if looks else 4 * weights,  # the best two of them, and a checkpoint of it all
+            "copies": 2 * kept + 3 * weights,  # kept ones, and a checkpoint of them, of weights and moments
             "largest batch": max(sum(phase.values()) for phase in self._phases(pieces).values()),
         }
         return Plan(parts, cap, {name: size for name, size in asdict(pieces).items() if size is not None})
@@ -133,7 +133,7 @@ class TrainWork:
     def _phases(self, pieces: TrainPieces) -> dict[str, dict[str, int]]:
         """Bytes of a step, of a look at held-out sequences and of their judgement, by what can be made smaller."""
         network, labels = self.network, self.network.labels
-        table = 4 * padded_rows(network.events) * network.width
+        tables = 4 * 4 * padded_rows(network.events) * network.width + 2 * weight_bytes(network, "shortlist.")
         logits = pieces.logits or CHUNK
         tokens = pieces.tokens or self.batch_tokens
         passed = pieces.held_out or TOKENS_PER_PASS[self.device]
@@ -145,7 +145,7 @@ class TrainWork:
             "step": {
                 "logits": 12 * min(logits, tokens, int((self.lengths + 1).sum())) * network.events,
                 "tokens": step,
-                "tables": 4 * table,  # the gradient of the event vectors from both of its ends, added up
+                "tables": tables,  # gradients of the largest ones, from all their ends, before they are added up
             },
             "look": {"logits": 8 * min(logits, passed, int(self.held_out.sum())) * network.events, "held_out": look},
             "judgement": {
@@ -269,10 +269,11 @@ class ReportWork:
 
 
 @cache
-def weight_bytes(network: NetworkConfig) -> int:
-    """Bytes of a network's weights, without making them."""
+def weight_bytes(network: NetworkConfig, part: str = "") -> int:
+    """Bytes of a network's weights whose names begin with `part`, without making them."""
     with torch.device("meta"):
-        return sum(tensor.nbytes for tensor in Network(network).state_dict().values())
+        state = Network(network).state_dict()
+    return sum(tensor.nbytes for name, tensor in state.items() if name.startswith(part))
 
 
 def step_bytes(network: NetworkConfig) -> int:

@@ -6,7 +6,7 @@ Discovery works on one sequence at a time: N contexts are variants of it with ot
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Protocol, TypeGuard, runtime_checkable
 
 from torch import Tensor
 
@@ -63,3 +63,8 @@ class EventDensity(Protocol):
 
         Computed in a launch shape fixed by the sequence's own length, so that no other sequence changes a bit of it.
         """
+
+
+def has_event_probs(model: object) -> TypeGuard[EventDensity]:
+    """Does the model have a next-event density? Also through a wrapper (see `slopes.has_slopes`)."""
+    return callable(getattr(model, "event_probs", None))

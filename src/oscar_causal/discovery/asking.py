@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
-from oscar_causal.density.interface import Contexts, EventDensity
+from oscar_causal.density.interface import Contexts, has_event_probs
 from oscar_causal.density.model import pieces_of
 from oscar_causal.discovery import fused, intervention, prefix
 from oscar_causal.discovery.boundary import EventEvidence, RankedBy
@@ -122,7 +122,7 @@ def _never_replaced(vocabulary: Vocabulary, known: Knowledge, labels: list[str])
 
 
 def _plausibility(model: Any, subject: Subject, config: DiscoveryConfig) -> tuple[float | None, float | None]:
-    if config.replacement == "delete" or not isinstance(model, EventDensity):
+    if config.replacement == "delete" or not has_event_probs(model):
         return None, None
     return plausibility(model, subject.sequence, screen_contexts(subject, config.intervention.screen_rate))
 
@@ -149,5 +149,5 @@ def _run_prefix(
             replace(item, borderline=True) if near(item.score or 0.0, float(theta[j])) else item for item in evidence
         )
         found.append((probability, marked, list(flags)))
-    logp = plausibility(model, sequence, pasts) if isinstance(model, EventDensity) else (None, None)
+    logp = plausibility(model, sequence, pasts) if has_event_probs(model) else (None, None)
     return Answers(found, len(pasts) + 1, logp)

@@ -7,7 +7,7 @@ from typing import Any
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.adapters import combine, donors, marginal
 from oscar_causal.density.deletion import Deleting
-from oscar_causal.density.interface import EventDensity
+from oscar_causal.density.interface import has_event_probs
 from oscar_causal.discovery.extensions import OwnLaw, Replacement, is_own
 from oscar_causal.errors import UsageError
 
@@ -30,6 +30,6 @@ def with_replacement(model: Any, replacement: str | Replacement, dataset: Datase
         return combine(labels=model, events=donors(dataset, model.vocabulary))
     if replacement == "delete":
         return Deleting(model)
-    if not isinstance(model, EventDensity):
+    if not has_event_probs(model):
         raise UsageError("replacement: this model has no next-event density; expected marginal, donors or delete")
     return model

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Json, print_json, print_lines, print_note, print_table
+from oscar_causal.verbs.output import Json, print_json, print_lines, print_plan, print_table
 
 SHOWN_LABELS = 20
 
@@ -30,7 +30,7 @@ def run(
     from oscar_causal.density.checking import check
 
     device = "cuda" if torch.cuda.is_available() else "cpu"
-    told: dict[str, Any] = {"memory": memory, "on_plan": lambda plan: print_note(plan.words())}
+    told: dict[str, Any] = {"memory": memory, "on_plan": print_plan}
     found = check(model, read_dataset(dataset), update=update, device=device, **told)
     if json:
         print_json({"model": str(model), "dataset": str(dataset), **found})

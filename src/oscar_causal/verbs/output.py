@@ -51,6 +51,16 @@ def print_note(text: str) -> None:
         sys.stderr.write(text + "\n")
 
 
+TOLD_FROM = 1 << 30
+"""Bytes from which on the memory of a short verb is worth a line."""
+
+
+def print_plan(plan: Any) -> None:
+    """The memory plan of a verb that is soon over, where it is large or was cut."""
+    if plan.total > TOLD_FROM or plan.pieces:
+        print_note(plan.words())
+
+
 class _Notes(logging.Handler):
     """Keeps what the library logs about folders, each remark once; --verbose shows it at once, with all other logs."""
 

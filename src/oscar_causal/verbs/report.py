@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_note, progress_bar
+from oscar_causal.verbs.output import Force, Json, print_json, print_lines, print_plan, progress_bar
 from oscar_causal.verbs.score import MEANING
 
 
@@ -35,7 +35,7 @@ def run(
     config = ReportConfig(title or results.resolve().name, limit, tuple(sequence or ()))
     plan = plan_report(results, len(config.sequences) or limit, dataset=dataset, model=model, memory=memory)
     sources = open_sources(results, dataset=dataset, model=model)
-    print_note(plan.words())
+    print_plan(plan)
     summary = write_report(sources, config, out, population=population, force=force) | {"memory": plan.to_json()}
     if json:
         print_json(summary)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from oscar_causal.errors import MissingExtra
-from oscar_causal.verbs.output import Json, print_folder_notes, print_json, print_lines, print_note
+from oscar_causal.verbs.output import Json, print_folder_notes, print_json, print_lines, print_plan
 
 
 def run(
@@ -46,7 +46,7 @@ def run(
         model, dataset, limits, device=device or fastest_device(), memory=memory, on_plan=plans.append
     )
     listening = listen(host, port)
-    print_note(plans[0].words())
+    print_plan(plans[0])
     print_folder_notes()
     _announce(address(host, listening), json, token is not None, plans[0].to_json())
     make_server(build_app(service, access)).run(sockets=[listening])

@@ -119,7 +119,11 @@ def test_good_rows_become_the_sequences_a_slow_reader_makes(data: st.DataObject,
         assert content(found) == expected(rows)
         assert not found.labelled.any()
         assert (summary.rows, summary.events, summary.sequences) == (len(rows), len(rows), len(found))
-        assert sorted(item.name for item in (folder / "out").iterdir()) == ["dataset.json", "sequences"]
+        assert sorted(item.name for item in (folder / "out").iterdir()) == [
+            "checksums.json",
+            "dataset.json",
+            "sequences",
+        ]
 
 
 @pytest.mark.parametrize("small", [False, True])

@@ -168,6 +168,7 @@ def test_missing_keeps_only_rows_of_the_same_dataset_and_model(
     same = {"dataset": tmp_path / "same" / "fleet", "model": tmp_path / "same" / "model"}
     assert kept(**same) == ["first"]
     info = read_json(tmp_path / "other" / "fleet" / "dataset.json")
+    (tmp_path / "other" / "fleet" / "checksums.json").unlink()
     write_json(tmp_path / "other" / "fleet" / "dataset.json", {**info, "digest": "other"})
     assert kept(**same | {"dataset": tmp_path / "other" / "fleet"}) == []
     assert kept(**same) == []  # that row is now the other dataset's

@@ -157,6 +157,21 @@ def test_causes_that_are_none(world: Path, oscar: Callable[..., Any], column: st
     oscar("graph", "results-1", "--out", "out.json").refused("part-00000.parquet", f"{column!r}")
 
 
+@pytest.mark.parametrize("verb", ["graph", "report"])
+def test_figures_of_a_fleet_that_are_none(world: Path, oscar: Callable[..., Any], verb: str) -> None:
+    shutil.copytree(GOLDEN / "population-2", world / "fleet")
+
+    def broken(table: pa.Table) -> pa.Table:
+        cells = pa.array([float("inf")] * len(table))
+        return table.set_column(table.column_names.index("accepted_share"), "accepted_share", cells)
+
+    change_table(world / "fleet" / "boundaries.parquet", broken)
+    words = ("graph", "fleet", "--population") if verb == "graph" else ("report", "results-1", "--population", "fleet")
+    oscar(*words, "--out", "out.html" if verb == "report" else "out.csv").refused(
+        "boundaries.parquet", "'accepted_share'", "finite"
+    )
+
+
 @pytest.fixture
 def module(world: Path) -> Iterator[Callable[[str], str]]:
     """Write a module into the current folder; gives its name."""

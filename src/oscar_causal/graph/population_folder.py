@@ -149,6 +149,10 @@ def read_rows(folder: Path | str, part: str, schema: pa.Schema, *, needed: Seque
             raise FolderError(f"{path}: column {name!r}: expected {kind}, found {table[name].type}") from error
         if name in needed and columns[name].null_count:
             raise FolderError(f"{path}: column {name!r}: expected a value in every row, found a null")
+        if pa.types.is_floating(kind):
+            if pc.any(pc.is_inf(columns[name])).as_py():
+                raise FolderError(f"{path}: column {name!r}: expected finite numbers, found infinity")
+            columns[name] = pc.if_else(pc.is_nan(columns[name]), pa.scalar(None, kind), columns[name])
     return list(pa.table(columns).to_pylist())
 
 

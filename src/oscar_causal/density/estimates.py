@@ -109,13 +109,18 @@ class TrainWork:
     """Steps cannot be cut: packed rows of a GPU have one shape, and several processes must agree."""
 
     def plan(self, cap: float) -> Plan:
-        """The largest pieces, from the usual ones downwards in halves, that stay within `cap` bytes."""
+        """The largest pieces, from the usual ones downwards in halves, that stay within `cap` bytes.
+
+        Where steps are `fixed`, a batch that may not fit is told and not refused: half precision takes less.
+        """
         pieces = TrainPieces()
         while (found := self.estimate(pieces, cap)).total > cap:
             smaller = self._smaller(pieces)
             if smaller is None:
                 break
             pieces = smaller
+        if self.fixed and found.parts["weights"] + found.parts["optimizer"] <= cap:
+            return found
         return found.check(f"training with {self.network.events:,} event types and {self.network.labels:,} labels")
 
     def estimate(self, pieces: TrainPieces, cap: float = float("inf")) -> Plan:

@@ -108,7 +108,7 @@ def run_tests(mutant: Mutant | None, files: Sequence[str]) -> dict[str, Any]:
         os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # importing them all takes seconds
         os.chdir(ROOT)
         with redirect_stdout(StringIO()):
-            code = int(pytest.main([*OPTIONS, *files], plugins=[watch]))
+            code = int(pytest.main([*OPTIONS, f"--basetemp={place}/temporary", *files], plugins=[watch]))
         imported = Path(sys.modules["oscar_causal"].__file__ or "")
     if watch.broken or imported.parent != package or (code == 0) != (watch.failed is None):
         raise RuntimeError(f"{mutant and mutant.name}: pytest ended with {code}, {imported}: {watch.broken}")
@@ -176,9 +176,11 @@ def main() -> None:
         sound = list(pool.map(run_tests, [None] * len(tests), [[test] for test in tests]))
         if broken := [end["killed_by"] for end in sound if end["killed_by"]]:
             raise SystemExit(f"the tests fail without any mutant: {broken[0]}")
-        rows = [{**row, "commit": measured} for row in pool.map(judge, chosen)]
-    if given.out:
-        write(given.out, rows)
+        rows = []
+        for row in pool.map(judge, chosen):
+            rows.append({**row, "commit": measured})
+            if given.out:
+                write(given.out, rows[-1:])
     alive = [row["name"] for row in rows if not row["killed_by"] and not row["equivalent"]]
     print(f"{len(rows)} mutants, {len(alive)} alive without a proof", *alive, sep="\n  ")
     sys.exit(1 if alive else 0)

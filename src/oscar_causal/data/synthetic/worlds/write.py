@@ -11,13 +11,18 @@ import pyarrow.parquet as pq
 
 from oscar_causal.data.folders import new_folder
 from oscar_causal.data.schema import WHY_SCHEMA
+from oscar_causal.data.synthetic.worlds.kinds import KINDS
 from oscar_causal.data.synthetic.worlds.occurrences import Float
 from oscar_causal.data.synthetic.worlds.reasons import DELTA
+from oscar_causal.data.synthetic.worlds.sql import SQL, SqlWorld, draw_sql, explain_sql, make_sql_world
 from oscar_causal.data.synthetic.worlds.truth import Explained, audit, explain
 from oscar_causal.data.synthetic.worlds.world import Drawn, World, draw, make_world
 from oscar_causal.data.writer import DatasetWriter
+from oscar_causal.errors import UsageError
 
 TRAIN, TEST = 20_000, 3_000
+WORLDS = (*KINDS, SQL)
+"""Every kind of world that can be written."""
 WORLD_VERSION = 1
 """Raised when the same kind and seed give other sequences than before."""
 
@@ -26,19 +31,36 @@ def write_world(
     kind: str, seed: int, out: Path | str, *, train: int = TRAIN, test: int = TEST, force: bool = False
 ) -> dict[str, Any]:
     """Write `out/train` and `out/test` and return what the truth says of the test part (see `audit`)."""
-    world = make_world(kind, seed)
+    world = world_of(kind, seed)
     with new_folder(out, force=force) as folder:
-        _write(folder / "train", world, draw(world, train, "train"), "train")
-        drawn = draw(world, test, "test")
-        explained = explain(world, drawn)
+        _write(folder / "train", world, drawn_from(world, train, "train"), "train")
+        drawn = drawn_from(world, test, "test")
+        explained = explained_by(world, drawn)
         figures = audit(explained)
         _write(folder / "test", world, drawn, "test", explained, figures)
     return figures
 
 
+def world_of(kind: str, seed: int) -> World | SqlWorld:
+    """The world of any kind, by formula or by program."""
+    if kind not in WORLDS:
+        raise UsageError(f"world: expected one of {', '.join(WORLDS)}, got {kind!r}")
+    return make_sql_world(seed) if kind == SQL else make_world(kind, seed)
+
+
+def drawn_from(world: World | SqlWorld, count: int, part: str) -> Drawn:
+    """Sequences of any world."""
+    return draw_sql(world, count, part) if isinstance(world, SqlWorld) else draw(world, count, part)
+
+
+def explained_by(world: World | SqlWorld, drawn: Drawn) -> list[Explained]:
+    """Reasons of any world."""
+    return explain_sql(world, drawn) if isinstance(world, SqlWorld) else explain(world, drawn)
+
+
 def _write(
     folder: Path,
-    world: World,
+    world: World | SqlWorld,
     drawn: Drawn,
     part: str,
     explained: list[Explained] | None = None,
@@ -56,7 +78,7 @@ def _write(
     pq.write_table(probabilities_table(world, world.probs(drawn.recorded), ids), folder / "probabilities.parquet")
 
 
-def sequences_table(world: World, drawn: Drawn, ids: list[str]) -> pa.Table:
+def sequences_table(world: World | SqlWorld, drawn: Drawn, ids: list[str]) -> pa.Table:
     """The sequences in the columns of the dataset format."""
     recorded = drawn.recorded
     offsets = pa.array(recorded.offsets, pa.int32())
@@ -79,7 +101,7 @@ def sequences_table(world: World, drawn: Drawn, ids: list[str]) -> pa.Table:
     return pa.table(columns)
 
 
-def why_table(world: World, explained: list[Explained], ids: list[str]) -> pa.Table:
+def why_table(world: World | SqlWorld, explained: list[Explained], ids: list[str]) -> pa.Table:
     """Causes, blockers and neutral types in the columns of `why/`."""
     rows = [
         (
@@ -96,7 +118,7 @@ def why_table(world: World, explained: list[Explained], ids: list[str]) -> pa.Ta
     return pa.table([pa.array(column) for column in zip(*rows, strict=True)], names=WHY_SCHEMA.names)
 
 
-def probabilities_table(world: World, probs: Float, ids: list[str]) -> pa.Table:
+def probabilities_table(world: World | SqlWorld, probs: Float, ids: list[str]) -> pa.Table:
     """P(label | recorded sequence): a row for each sequence, a column for each label."""
     return pa.table({"sequence_id": ids, **{name: probs[:, y] for y, name in enumerate(world.label_names)}})
 

@@ -1,0 +1,149 @@
+"""A world whose mechanism is a real program: events are SQL statements, SQLite runs them, labels are facts of the end.
+
+Every label has a database and a connection of its own (`d00: UPDATE ...`): transactions and savepoints belong to a
+connection, so a ROLLBACK of one label undoes nothing of another, and only a label's own statements can matter for it.
+When the record ends the connections close, and what was not committed is lost. P(label) is high where the fact holds
+and a small floor elsewhere. Reasons are by replay without all statements of a type, alone and in sets (`reasons`).
+Read `sql_facts` (what is run and asked for), then `sql_scripts` (how it is run and planted), then this.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from oscar_causal.data.synthetic.worlds.kinds import DAY, HOUR, log_uniform, uniform
+from oscar_causal.data.synthetic.worlds.occurrences import Float, Recorded
+from oscar_causal.data.synthetic.worlds.reasons import DELTA
+from oscar_causal.data.synthetic.worlds.sql_facts import FACTS, Rng
+from oscar_causal.data.synthetic.worlds.sql_scripts import (
+    Fact,
+    Script,
+    make_fact,
+    plant_script,
+    script_positions,
+    script_reasons,
+)
+from oscar_causal.data.synthetic.worlds.truth import Explained
+from oscar_causal.data.synthetic.worlds.world import LEAST_DAYS, MOST_DAYS, Drawn
+from oscar_causal.errors import UsageError
+
+SQL = "sql"
+
+
+@dataclass(frozen=True)
+class SqlWorld:
+    """Everything that a seed decides; to what writes datasets it looks like `World`."""
+
+    seed: int
+    facts: tuple[Fact, ...]
+    frequencies: Float
+    """How often each unrelated statement is drawn."""
+    mean_length: float
+    kind: str = SQL
+    has_values: bool = False
+    has_static: bool = False
+
+    @cached_property
+    def event_names(self) -> list[str]:
+        """Statements, each with the database it is run on; the last event closes the connections."""
+        own = [f"d{y:02d}: {text}" for y, fact in enumerate(self.facts) for text in fact.program.statements]
+        unrelated = [f"d{y:02d}: {text}" for y, fact in enumerate(self.facts) for text in fact.program.unrelated]
+        return [*own, *unrelated, "CLOSE"]
+
+    @property
+    def label_names(self) -> list[str]:
+        """The kinds of facts."""
+        return [fact.program.kind for fact in self.facts]
+
+    def types(self, label: int) -> range:
+        """Event types of the label's own statements."""
+        before = sum(len(fact.program.statements) for fact in self.facts[:label])
+        return range(before, before + len(self.facts[label].program.statements))
+
+    def scripts(self, recorded: Recorded, label: int) -> Iterator[Script]:
+        """For each sequence the statements of this label, in order."""
+        types = self.types(label)
+        own = (recorded.events >= types.start) & (recorded.events < types.stop)
+        ends = np.concatenate([[0], np.cumsum(own)])[recorded.offsets].tolist()
+        numbers = (recorded.events[own] - types.start).tolist()
+        return (tuple(numbers[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
+
+    def probs(self, recorded: Recorded) -> Float:
+        """(n, Y): P(label | recorded sequence), by running the statements."""
+        return np.stack([fact.probs(self.scripts(recorded, y)) for y, fact in enumerate(self.facts)], axis=1)
+
+    def probs_of(self, sequences: Sequence[Sequence[str]]) -> Float:
+        """(n, Y): the same for sequences of event names in order, whichever events were left out or replaced."""
+        number = {name: i for i, name in enumerate(self.event_names)}
+        unknown = next((name for row in sequences for name in row if name not in number), None)
+        if unknown is not None:
+            raise UsageError(f"event: expected a statement of this world, got {unknown!r}")
+        return self.probs(_join([[(number[name], 0.0) for name in row] for row in sequences]))
+
+
+def make_sql_world(seed: int) -> SqlWorld:
+    """The world of this seed: one label for each kind of fact, in an order and with constants that the seed draws."""
+    rng = _stream(seed, "constants")
+    facts = tuple(make_fact(rng, FACTS[i]) for i in rng.permutation(len(FACTS)))
+    count = sum(len(fact.program.unrelated) for fact in facts)
+    weights = rng.permutation(np.arange(1, count + 1) ** -uniform(rng, 0.6, 1.1))
+    return SqlWorld(seed, facts, weights / weights.sum(), uniform(rng, 25, 45))
+
+
+def draw_sql(world: SqlWorld, count: int, part: str) -> Drawn:
+    """`count` sequences; `part` (train, test, ...) names an independent stream of them."""
+    rng = _stream(world.seed, part)
+    recorded = _join([_sequence(rng, world) for _ in range(count)])
+    probs = world.probs(recorded)
+    return Drawn(recorded, rng.random(probs.shape) < probs, np.full(probs.shape, np.nan))
+
+
+def explain_sql(world: SqlWorld, drawn: Drawn, delta: float = DELTA) -> list[Explained]:
+    """Reasons for every (sequence, label) of `drawn` in which the label came, in order of label and sequence."""
+    explained = []
+    for y, fact in enumerate(world.facts):
+        types = world.types(y)
+        for row, script in enumerate(world.scripts(drawn.recorded, y)):
+            if not drawn.labels[row, y]:
+                continue
+            found = tuple(script_reasons(fact, script, delta))
+            events = drawn.recorded.events[drawn.recorded.offsets[row] : drawn.recorded.offsets[row + 1]]
+            place = np.flatnonzero((events >= types.start) & (events < types.stop)).tolist()
+            positions = tuple(tuple(place[j] for j in script_positions(fact, script, r, delta)) for r in found)
+            present = sorted(set(script))
+            boundary = tuple(types[t] for t in present if t in fact.boundary)
+            explained.append(Explained(row, y, tuple(types[t] for t in present), boundary, found, positions))
+    return explained
+
+
+def _stream(seed: int, purpose: str) -> Rng:
+    return np.random.default_rng([seed, zlib.crc32(SQL.encode()), zlib.crc32(purpose.encode())])
+
+
+def _sequence(rng: Rng, world: SqlWorld) -> list[tuple[int, float]]:
+    """(event type, seconds) of one sequence: unrelated statements, the scripts of all labels, and the end."""
+    end_s = uniform(rng, LEAST_DAYS, MOST_DAYS) * DAY
+    close = len(world.event_names) - 1
+    first = close - len(world.frequencies)
+    count = int(rng.poisson(world.mean_length * rng.gamma(4.0, 0.25)))
+    kinds = first + rng.choice(len(world.frequencies), size=count, p=world.frequencies)
+    events = list(zip(kinds.tolist(), rng.uniform(0, end_s, size=count).tolist(), strict=True))
+    for y, fact in enumerate(world.facts):
+        script = plant_script(rng, fact)
+        span = log_uniform(rng, HOUR, end_s)
+        times = np.sort(uniform(rng, 0, end_s - span) + rng.uniform(0, span, size=len(script)))
+        events += zip((world.types(y)[t] for t in script), times.tolist(), strict=True)
+    return [*sorted(events, key=lambda event: event[1]), (close, end_s)]
+
+
+def _join(rows: list[list[tuple[int, float]]]) -> Recorded:
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    flat = np.array([event for row in rows for event in row], float).reshape(-1, 2)
+    return Recorded(
+        offsets, flat[:, 0].astype(np.int64), flat[:, 1], np.full(len(flat), np.nan), np.zeros((len(rows), 0))
+    )

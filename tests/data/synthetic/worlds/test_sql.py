@@ -164,7 +164,7 @@ def test_other_databases_and_other_tables_change_nothing(tmp_path: Path) -> None
     for row in range(10):
         events = sequences.recorded.events[offsets[row] : offsets[row + 1]]
         for y, fact in enumerate(world().facts):
-            own = set(world().types(y))
+            own = set(world().mechanisms[y].types)
             kept = [names[e] for e in events if e in own or rng.random() < 0.5]
             here = [name.split(": ", 1)[1] for name in kept if name.startswith(f"d{y:02d}: ")]
             holds = on_file(tmp_path / "db", fact.program, here)
@@ -220,9 +220,10 @@ def test_reasons_by_the_definition_taken_literally() -> None:
     for pair in explained:
         if len(pair.present) > 7:
             continue
-        script = list(world().scripts(sequences.rows(np.array([pair.row])), pair.label))[0]
-        types = world().types(pair.label)
-        found = {pair.present[reason.type] - types.start: reason.role for reason in pair.reasons}
+        types = world().mechanisms[pair.label].types
+        events = sequences.events[sequences.offsets[pair.row] : sequences.offsets[pair.row + 1]]
+        script = tuple(types.index(event) for event in events.tolist() if event in types)
+        found = {pair.present[reason.type] - types[0]: reason.role for reason in pair.reasons}
         assert found == literal_roles(world().facts[pair.label], script)
         checked += 1
     assert checked >= 10

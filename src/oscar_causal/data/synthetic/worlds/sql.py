@@ -17,7 +17,7 @@ from functools import cached_property
 import numpy as np
 
 from oscar_causal.data.synthetic.worlds.kinds import DAY, HOUR, log_uniform, uniform
-from oscar_causal.data.synthetic.worlds.occurrences import Float, Recorded
+from oscar_causal.data.synthetic.worlds.occurrences import NONE, Float, Occurrences, Recorded
 from oscar_causal.data.synthetic.worlds.reasons import DELTA
 from oscar_causal.data.synthetic.worlds.sql_facts import FACTS, Rng
 from oscar_causal.data.synthetic.worlds.sql_scripts import (
@@ -33,6 +33,24 @@ from oscar_causal.data.synthetic.worlds.world import LEAST_DAYS, MOST_DAYS, Draw
 from oscar_causal.errors import UsageError
 
 SQL = "sql"
+
+
+@dataclass(frozen=True)
+class SqlMechanism:
+    """How one label comes about, as `Mechanism` is for a formula."""
+
+    label: str
+    types: tuple[int, ...]
+    """Event types of its statements, in the order of the program."""
+    fact: Fact
+
+    def scripts(self, seen: Occurrences) -> Iterator[Script]:
+        """The statements of each sequence, in order."""
+        return (tuple(row[row != NONE].tolist()) for row in seen.types)
+
+    def probs(self, seen: Occurrences) -> Float:
+        """(n,): P(label | the statements), by running them."""
+        return self.fact.probs(self.scripts(seen))
 
 
 @dataclass(frozen=True)
@@ -60,22 +78,19 @@ class SqlWorld:
         """The kinds of facts."""
         return [fact.program.kind for fact in self.facts]
 
-    def types(self, label: int) -> range:
-        """Event types of the label's own statements."""
-        before = sum(len(fact.program.statements) for fact in self.facts[:label])
-        return range(before, before + len(self.facts[label].program.statements))
-
-    def scripts(self, recorded: Recorded, label: int) -> Iterator[Script]:
-        """For each sequence the statements of this label, in order."""
-        types = self.types(label)
-        own = (recorded.events >= types.start) & (recorded.events < types.stop)
-        ends = np.concatenate([[0], np.cumsum(own)])[recorded.offsets].tolist()
-        numbers = (recorded.events[own] - types.start).tolist()
-        return (tuple(numbers[a:b]) for a, b in zip(ends[:-1], ends[1:], strict=True))
+    @cached_property
+    def mechanisms(self) -> list[SqlMechanism]:
+        """One for each label."""
+        ends = np.cumsum([len(fact.program.statements) for fact in self.facts]).tolist()
+        return [
+            SqlMechanism(fact.program.kind, tuple(range(end - len(fact.program.statements), end)), fact)
+            for fact, end in zip(self.facts, ends, strict=True)
+        ]
 
     def probs(self, recorded: Recorded) -> Float:
         """(n, Y): P(label | recorded sequence), by running the statements."""
-        return np.stack([fact.probs(self.scripts(recorded, y)) for y, fact in enumerate(self.facts)], axis=1)
+        width = len(self.event_names)
+        return np.stack([m.probs(recorded.occurrences(m.types, width)) for m in self.mechanisms], axis=1)
 
     def probs_of(self, sequences: Sequence[Sequence[str]]) -> Float:
         """(n, Y): the same for sequences of event names in order, whichever events were left out or replaced."""
@@ -106,18 +121,19 @@ def draw_sql(world: SqlWorld, count: int, part: str) -> Drawn:
 def explain_sql(world: SqlWorld, drawn: Drawn, delta: float = DELTA) -> list[Explained]:
     """Reasons for every (sequence, label) of `drawn` in which the label came, in order of label and sequence."""
     explained = []
-    for y, fact in enumerate(world.facts):
-        types = world.types(y)
-        for row, script in enumerate(world.scripts(drawn.recorded, y)):
-            if not drawn.labels[row, y]:
-                continue
-            found = tuple(script_reasons(fact, script, delta))
-            events = drawn.recorded.events[drawn.recorded.offsets[row] : drawn.recorded.offsets[row + 1]]
-            place = np.flatnonzero((events >= types.start) & (events < types.stop)).tolist()
-            positions = tuple(tuple(place[j] for j in script_positions(fact, script, r, delta)) for r in found)
-            present = sorted(set(script))
-            boundary = tuple(types[t] for t in present if t in fact.boundary)
-            explained.append(Explained(row, y, tuple(types[t] for t in present), boundary, found, positions))
+    for y, mechanism in enumerate(world.mechanisms):
+        rows = np.flatnonzero(drawn.labels[:, y])
+        chosen = drawn.recorded.rows(rows)
+        scripts = mechanism.scripts(chosen.occurrences(mechanism.types, len(world.event_names)))
+        for i, script in enumerate(scripts):
+            found = tuple(script_reasons(mechanism.fact, script, delta))
+            events = chosen.events[chosen.offsets[i] : chosen.offsets[i + 1]]
+            place = np.flatnonzero(np.isin(events, mechanism.types)).tolist()
+            at = tuple(tuple(place[j] for j in script_positions(mechanism.fact, script, r, delta)) for r in found)
+            own = sorted(set(script))
+            present = tuple(mechanism.types[t] for t in own)
+            boundary = tuple(mechanism.types[t] for t in own if t in mechanism.fact.boundary)
+            explained.append(Explained(int(rows[i]), y, present, boundary, found, at))
     return explained
 
 
@@ -133,11 +149,11 @@ def _sequence(rng: Rng, world: SqlWorld) -> list[tuple[int, float]]:
     count = int(rng.poisson(world.mean_length * rng.gamma(4.0, 0.25)))
     kinds = first + rng.choice(len(world.frequencies), size=count, p=world.frequencies)
     events = list(zip(kinds.tolist(), rng.uniform(0, end_s, size=count).tolist(), strict=True))
-    for y, fact in enumerate(world.facts):
-        script = plant_script(rng, fact)
+    for mechanism in world.mechanisms:
+        script = plant_script(rng, mechanism.fact)
         span = log_uniform(rng, HOUR, end_s)
         times = np.sort(uniform(rng, 0, end_s - span) + rng.uniform(0, span, size=len(script)))
-        events += zip((world.types(y)[t] for t in script), times.tolist(), strict=True)
+        events += zip((mechanism.types[t] for t in script), times.tolist(), strict=True)
     return [*sorted(events, key=lambda event: event[1]), (close, end_s)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from oscar_causal.errors import MissingExtra
 
 EXTRAS = {
+    "bench": ("sklearn",),
     "hf": ("transformers",),
     "meds": ("meds",),
     "pandas": ("pandas",),

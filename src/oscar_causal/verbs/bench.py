@@ -1,4 +1,4 @@
-"""`oscar bench`: a table or figure of the paper, measured again, with the paper's numbers beside ours."""
+"""`oscar bench`: a table or figure of the paper, measured again, with the paper's numbers beside ours; outside sets."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ BENCHES = {
     "rivals": "oscar_causal.score.bench.rivals",
     "all": "oscar_causal.score.bench.every",
     "speed": "oscar_causal.score.bench.speed",
+    "outside": "oscar_causal.score.bench.outside.table",
 }
 """Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
 LADDER = "ladder"
@@ -33,6 +34,7 @@ ONLY = {
     "--record": (LADDER,),
     "--estimator": ("table-1", "all"),
     "--sweep": ("speed",),
+    "--data": ("outside",),
     "--missing": [name for name in BENCHES if name != "speed"],
     "--until": [name for name in BENCHES if name != "speed"],
 }
@@ -58,6 +60,9 @@ def run(
     time_limit: Annotated[float | None, typer.Option(help="Seconds for one classical method.")] = None,
     dataset: Annotated[Path | None, typer.Option(help="This dataset instead of a made fleet.")] = None,
     model: Annotated[Path | None, typer.Option(help="This model instead of a trained one.")] = None,
+    data: Annotated[
+        Path | None, typer.Option(help="outside: folder of the sets that come from elsewhere; ../shared/data.")
+    ] = None,
     work: Annotated[Path | None, typer.Option(help="Where fleets, models and results are kept; OUT/work.")] = None,
     seed: Annotated[int | None, typer.Option(help="Decides the fleet, the weights and the contexts.")] = None,
     workers: Annotated[
@@ -90,6 +95,7 @@ def run(
             "--sweep": sweep,
             "--missing": missing,
             "--until": until,
+            "--data": data,
             "--worlds": worlds,
             "--record": record,
         },
@@ -128,6 +134,7 @@ def run(
         "time_limit": time_limit,
         "dataset": dataset,
         "model": model,
+        "data": data,
         "work": work,
         "seed": seed,
         "workers": (1 if name == "speed" or place != "cpu" else os.cpu_count()) if workers is None else workers,
@@ -146,6 +153,9 @@ def run(
     elif name == "all":
         for part, told in found.items():
             print_lines([f"{part}:", *_told(told)])
+    elif name == "outside":
+        for part in found.values():
+            _show(part)
     else:
         _show(found)
 

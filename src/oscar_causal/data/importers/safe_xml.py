@@ -17,11 +17,11 @@ from oscar_causal.data.importers.text_source import BLOCK_BYTES, first_bytes, op
 from oscar_causal.errors import DataError
 
 PIECE_BYTES = 1 << 20
-Start = Callable[[str, dict[str, str]], None]
+Start = Callable[[str, dict[str, str]], object]
 
 
 def parse_xml(
-    path: Path, start: Start, end: Callable[[str], None], text: Callable[[str], None] | None = None
+    path: Path, start: Start, end: Callable[[str], object], text: Callable[[str], None] | None = None
 ) -> Iterator[int]:
     """Call `start(tag, attributes)`, `end(tag)`, `text(data)` along the file; yields the bytes read after each piece.
 

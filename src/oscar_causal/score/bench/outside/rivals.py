@@ -1,0 +1,232 @@
+"""Methods without a network, learnt from the training part alone: what any estimator must beat.
+
+A rival gives every present type of a pair a signed strength (`scored`); a `Cut` turns strengths into an answer. Each
+has a default setting and cut (the first) and a grid; `table` chooses from it on subjects held out of the training part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse import csr_array, hstack
+
+from oscar_causal.data.extras import load_extra
+from oscar_causal.data.sequences import Dataset
+from oscar_causal.discovery.classical.ci_tests import CiConfig
+from oscar_causal.discovery.classical.features import FeatureConfig
+from oscar_causal.discovery.classical.learning import learn_boundaries
+from oscar_causal.discovery.classical.methods import BaselineConfig
+from oscar_causal.discovery.classical.reading import read_per_sequence
+from oscar_causal.discovery.classical.sparse import narrow
+from oscar_causal.score.bench.outside.interface import Answer, OutsideSet, Positions
+from oscar_causal.score.matching import Pair
+
+Float = npt.NDArray[np.float64]
+Scores = Mapping[Pair, Mapping[str, float]]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a rival says of some pairs before the cut."""
+
+    scores: Scores
+    """Pair -> present type -> strength; below 0: it speaks against the label."""
+    positions: Mapping[Pair, Positions] | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Causes: the strongest `top` types (with ties) above `least`; inhibitors: those below -least."""
+
+    least: float = 0.0
+    top: int | None = None
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One method; `scored(train, test, setting)` is to look at the events of the test part, and which labels to ask."""
+
+    name: str
+    scored: Callable[[Dataset, Dataset, Any], Scored]
+    settings: tuple[Any, ...] = (None,)
+    cuts: tuple[Cut, ...] = (Cut(),)
+
+    @property
+    def tunable(self) -> bool:
+        """Is there anything to choose?"""
+        return len(self.settings) * len(self.cuts) > 1
+
+
+def decide(scored: Scored, cut: Cut) -> dict[Pair, Answer]:
+    """Strengths to answers.
+
+    >>> scored = Scored({("1", "y"): {"A": 2.0, "B": 2.0, "C": 1.0, "D": -1.0}})
+    >>> sorted(decide(scored, Cut(top=1))["1", "y"].causes)
+    ['A', 'B']
+    """
+    answers = {}
+    for pair, scores in scored.scores.items():
+        above = sorted((score for score in scores.values() if score > cut.least), reverse=True)
+        floor = above[cut.top - 1] if cut.top is not None and len(above) > cut.top else cut.least
+        causes = {e for e, score in scores.items() if score > cut.least and score >= floor}
+        inhibitors = {e for e, score in scores.items() if score < -cut.least}
+        where = {} if scored.positions is None else scored.positions.get(pair, {})
+        answers[pair] = Answer(frozenset(causes), frozenset(inhibitors), scores, where)
+    return answers
+
+
+def _pairs(test: Dataset) -> list[tuple[int, Pair, int]]:
+    """(row, pair, label id) of every label of every sequence."""
+    ids = test.sequence_ids.to_pylist()
+    rows = test.labels.rows().tolist()
+    return [(row, (ids[row], test.label_names[label]), label)
+            for row, label in zip(rows, test.labels.ids.tolist(), strict=True)]  # fmt: skip
+
+
+def _everything(train: Dataset, test: Dataset, setting: None) -> Scored:
+    return Scored({pair: dict.fromkeys(test.events_of(row), 1.0) for row, pair, _ in _pairs(test)})
+
+
+def _known(outside: OutsideSet, test: Dataset) -> Scored:
+    """Every type (or its unit) that is a cause of the label in any sequence of the set."""
+    causes: dict[str, set[str]] = {}
+    for (_, label), reasons in outside.truth.items():
+        causes.setdefault(label, set()).update(map(outside.unit, reasons.causes))
+    return Scored(
+        {
+            pair: {event: 1.0 for event in test.events_of(row) if outside.unit(event) in causes.get(pair[1], ())}
+            for row, pair, _ in _pairs(test)
+        }
+    )
+
+
+def counts_of(data: Dataset) -> csr_array:
+    """How often each type occurs in each sequence: (sequences, types)."""
+    shape = (len(data), len(data.event_names))
+    table = csr_array((np.ones(len(data.events.ids)), data.events.ids, narrow(data.events.offsets)), shape=shape)
+    table.sum_duplicates()
+    return table
+
+
+def _per_type(test: Dataset, weights: Float) -> Scored:
+    """One strength for each (label, type), read where the type is present; NaN: not known."""
+    scores = {}
+    for row, pair, label in _pairs(test):
+        there = np.unique(test.events[row])
+        told = weights[label, there]
+        scores[pair] = {test.event_names[e]: float(w) for e, w in zip(there, told, strict=True) if not np.isnan(w)}
+    return Scored(scores)
+
+
+def frequent(train: Dataset) -> Float:
+    """Share of the label's sequences that hold the type; NaN where the label was never seen: (labels, types)."""
+    present, labels = _tables(train)
+    positives = labels.sum(0)
+    held = np.asarray((labels.T @ present).toarray(), float)
+    return held / np.where(positives, positives, np.nan)[:, None]
+
+
+def difference(train: Dataset) -> Float:
+    """Share of the label's sequences that hold the type minus share of the others; NaN: label never seen."""
+    present, labels = _tables(train)
+    positives, totals = labels.sum(0), present.sum(0)
+    held = np.asarray((labels.T @ present).toarray(), float)
+    others = len(train) - positives
+    told = held / np.where(positives, positives, np.nan)[:, None]
+    return np.asarray(told - (totals - held) / np.where(others, others, np.nan)[:, None], float)
+
+
+def lift(train: Dataset, support: int) -> Float:
+    """ln P(label | type) / P(label), half a sequence added to either count; NaN below `support` sequences."""
+    present, labels = _tables(train)
+    positives, totals = labels.sum(0), present.sum(0)
+    held = np.asarray((labels.T @ present).toarray(), float)
+    found: Float = np.log((held + 0.5) / (totals + 1.0)) - np.log((positives + 0.5) / (len(train) + 1.0))[:, None]
+    found[:, totals < support] = np.nan
+    found[positives == 0] = np.nan
+    return found
+
+
+def _tables(data: Dataset) -> tuple[csr_array, csr_array]:
+    """Presence of types and of labels."""
+    shape = (len(data), len(data.label_names))
+    labels = csr_array((np.ones(len(data.labels.ids)), data.labels.ids, narrow(data.labels.offsets)), shape=shape)
+    return (counts_of(data) > 0).astype(float), labels
+
+
+def logistic(train: Dataset, test: Dataset, strength: float) -> Scored:
+    """L1 logistic regression on presence and log(1 + count) of every type; a type's part of the log odds here.
+
+    `strength`: C of scikit-learn, whose default is 1.
+    """
+    linear = load_extra("sklearn.linear_model", "bench outside, L1 logistic")
+    seen, asked = (_features(data) for data in (train, test))
+    _, labels = _tables(train)
+    width, scores = len(train.event_names), {}
+    by_label: dict[int, list[tuple[int, Pair]]] = {}
+    for row, pair, label in _pairs(test):
+        by_label.setdefault(label, []).append((row, pair))
+    for label, pairs in by_label.items():
+        target = labels[:, [label]].toarray().ravel() > 0
+        if target.any() and not target.all():
+            model = linear.LogisticRegression(C=strength, solver="liblinear", random_state=0, **_l1())
+            weights = model.fit(seen, target).coef_[0]
+            for row, pair in pairs:
+                part = asked[[row]].multiply(weights).toarray().ravel()
+                told = part[:width] + part[width:]
+                scores[pair] = {test.event_names[e]: float(told[e]) for e in np.flatnonzero(told)}
+    return Scored(scores)
+
+
+def _features(data: Dataset) -> csr_array:
+    counts = counts_of(data)
+    return csr_array(hstack([(counts > 0).astype(float), counts.log1p()], format="csr"))
+
+
+def _l1() -> dict[str, Any]:
+    """How this version of scikit-learn is asked for the L1 norm."""
+    version = load_extra("sklearn", "bench outside, L1 logistic").__version__
+    return {"l1_ratio": 1.0} if tuple(map(int, version.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}
+
+
+def _iamb(train: Dataset, test: Dataset, tests: CiConfig, kinds: tuple[Any, ...]) -> Scored:
+    """Global boundaries of the training part, read where present; strength: the statistic, with the effect's sign."""
+    config = BaselineConfig("iamb", tests, FeatureConfig(kinds), label_time_limit=None)
+    asked = sorted({label for _, (_, label), _ in _pairs(test)})
+    found = read_per_sequence(learn_boundaries(train, config, labels=asked), test)
+    scores: dict[Pair, dict[str, float]] = {}
+    positions: dict[Pair, dict[str, frozenset[int]]] = {}
+    for item in found:
+        pair = item.sequence_id, item.label
+        sign = {"cause": 1.0, "inhibitor": -1.0}
+        scores[pair] = {e.event: sign[e.verdict] * float(e.score or 0.0) for e in item.evidence}
+        positions[pair] = {e.event: frozenset(e.positions) for e in item.evidence}
+    return Scored(scores, positions)
+
+
+def perfect_boundary(outside: OutsideSet) -> Rival:
+    """Every cause a label ever has in the set, read where present. It knows the truth: a ceiling for presence."""
+    return Rival(PERFECT, lambda train, test, setting: _known(outside, test))
+
+
+PERFECT = "perfect boundary, where present"
+TESTS = (CiConfig(), CiConfig(alpha=0.001), CiConfig(alpha=0.1), CiConfig(alpha=0.1, correction="bh"))
+"""Uncorrected tests are left out: over the thousands of types of the fault trees they flood the boundaries."""
+FEW = tuple(Cut(top=top) for top in (1, 2, 3, 5))
+DIFFERENCES = tuple(Cut(least, top) for top in (1, 2, 3, None) for least in (0.0, 0.1, 0.25))
+LIFTS = tuple(Cut(float(np.log(least)), top) for top in (1, 2, 3, None) for least in (1.0, 2.0, 5.0))
+RIVALS = (
+    Rival("nothing", lambda train, test, setting: Scored({})),
+    Rival("everything present", _everything),
+    Rival("most frequent", lambda train, test, setting: _per_type(test, frequent(train)), cuts=FEW),
+    Rival("presence difference", lambda train, test, setting: _per_type(test, difference(train)), cuts=DIFFERENCES),
+    Rival("lift", lambda train, test, support: _per_type(test, lift(train, support)), (5, 20), LIFTS),
+    Rival("L1 logistic", logistic, (1.0, 0.1, 0.03, 0.01), tuple(Cut(least) for least in (0.0, 0.25, 0.5, 1.0))),
+    Rival("iamb", lambda train, test, tests: _iamb(train, test, tests, ("presence",)), TESTS),
+    Rival("iamb with order", lambda train, test, tests: _iamb(train, test, tests, ("counts", "order")), TESTS),
+)
+"""The rows without a network, simplest first."""

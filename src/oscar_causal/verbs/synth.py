@@ -25,9 +25,11 @@ def _show_knobs(asked: bool) -> None:
 def _show_worlds(asked: bool) -> None:
     if not asked:
         return
-    from oscar_causal.data.synthetic.worlds import KINDS
+    from oscar_causal.data.synthetic.worlds import KINDS, SQL
 
-    print_table(("world", "labels"), [(name, draft.__doc__) for name, draft in KINDS.items()])
+    about = {name: draft.__doc__ for name, draft in KINDS.items()}
+    about[SQL] = "Facts about the final database after SQLite has run the statements."
+    print_table(("world", "labels"), list(about.items()))
     raise typer.Exit
 
 

@@ -16,13 +16,15 @@ import torch
 from torch import Tensor
 
 from oscar_causal.data.sequences import Dataset
-from oscar_causal.data.synthetic.worlds.mechanism import Mechanism
+from oscar_causal.data.synthetic.worlds import SqlWorld, World
+from oscar_causal.data.synthetic.worlds.mechanism import Mechanism as FormulaMechanism
 from oscar_causal.data.synthetic.worlds.occurrences import NONE, Bool, Float, Int, Occurrences
-from oscar_causal.data.synthetic.worlds.world import World
+from oscar_causal.data.synthetic.worlds.sql import SqlMechanism
 from oscar_causal.data.vocabulary import Vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.replacement import PlaceLaw
 
+Mechanism = FormulaMechanism | SqlMechanism
 REMOVALS = 128
 """Random sets of removed events over which a slope is averaged."""
 LONGEST = 4096
@@ -32,7 +34,7 @@ LONGEST = 4096
 class TrueModel:
     """Both densities of `density.interface`, and slopes, from the formulas of a world."""
 
-    world: World
+    world: World | SqlWorld
     vocabulary: Vocabulary
     events: PlaceLaw
     sequences: Dataset

@@ -44,6 +44,11 @@ class SqlMechanism:
     """Event types of its statements, in the order of the program."""
     fact: Fact
 
+    @property
+    def causes(self) -> tuple[int, ...]:
+        """Indices of the statements that can bring the label about: the perfect boundary, read by presence."""
+        return tuple(sorted(self.fact.boundary))
+
     def scripts(self, seen: Occurrences) -> Iterator[Script]:
         """The statements of each sequence, in order."""
         return (tuple(row[row != NONE].tolist()) for row in seen.types)

@@ -17,7 +17,7 @@ from oscar_causal.data.synthetic.worlds.reasons import DELTA
 from oscar_causal.data.synthetic.worlds.sql import SQL, SqlWorld, draw_sql, explain_sql, make_sql_world
 from oscar_causal.data.synthetic.worlds.truth import Explained, audit, explain
 from oscar_causal.data.synthetic.worlds.world import Drawn, World, draw, make_world
-from oscar_causal.data.writer import DatasetWriter
+from oscar_causal.data.writer import dataset_writer
 from oscar_causal.errors import UsageError
 
 TRAIN, TEST = 20_000, 3_000
@@ -66,16 +66,15 @@ def _write(
     explained: list[Explained] | None = None,
     figures: dict[str, float] | None = None,
 ) -> None:
-    folder.mkdir()
-    writer = DatasetWriter(folder)
     ids = [f"{part}-{i:06d}" for i in range(len(drawn.recorded))]
-    writer.write(sequences_table(world, drawn, ids), where=f"world {world.kind}")
-    if explained:
-        writer.write_why(why_table(world, explained, ids))
     generator = {"name": "world", "kind": world.kind, "seed": world.seed, "version": WORLD_VERSION, "part": part}
-    writer.describe(generator=generator, **({"truth": {"delta": DELTA, **figures}} if figures else {}))
-    writer.finish()
-    pq.write_table(probabilities_table(world, world.probs(drawn.recorded), ids), folder / "probabilities.parquet")
+    with dataset_writer(folder) as writer:
+        writer.write(sequences_table(world, drawn, ids), where=f"world {world.kind}")
+        if explained:
+            writer.write_why(why_table(world, explained, ids))
+        writer.describe(generator=generator, **({"truth": {"delta": DELTA, **figures}} if figures else {}))
+        probs = probabilities_table(world, world.probs(drawn.recorded), ids)
+        pq.write_table(probs, writer.folder / "probabilities.parquet")
 
 
 def sequences_table(world: World | SqlWorld, drawn: Drawn, ids: list[str]) -> pa.Table:

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from oscar_causal.data.folders import check_format, read_json, write_json, write_text
-from oscar_causal.data.synthetic.worlds import FIRST_RECORDED_SEED, KINDS, RECORD_ONLY
-from oscar_causal.data.synthetic.worlds.write import write_world
+from oscar_causal.data.synthetic.worlds import FIRST_RECORDED_SEED, RECORD_ONLY
+from oscar_causal.data.synthetic.worlds.write import WORLDS, write_world
 from oscar_causal.errors import UsageError
 from oscar_causal.score.bench.ladder.methods import METHODS, Stand
 from oscar_causal.score.bench.ladder.page import to_page
@@ -35,7 +35,7 @@ class LadderSettings:
     out: Path
     work: Path
     """Worlds are made here once."""
-    worlds: tuple[str, ...] = tuple(kind for kind in KINDS if kind not in RECORD_ONLY)
+    worlds: tuple[str, ...] = tuple(kind for kind in WORLDS if kind not in RECORD_ONLY)
     seeds: tuple[int, ...] = (1,)
     rows: tuple[str, ...] = tuple(METHODS)
     train: int = 20_000
@@ -46,9 +46,9 @@ class LadderSettings:
     commit: str | None = None
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.worlds if name not in KINDS]
+        unknown = [name for name in self.worlds if name not in WORLDS]
         if unknown:
-            raise UsageError(f"--worlds: expected some of {', '.join(KINDS)}, got {unknown[0]!r}")
+            raise UsageError(f"--worlds: expected some of {', '.join(WORLDS)}, got {unknown[0]!r}")
         kept = [kind for kind in self.worlds if kind in RECORD_ONLY]
         late = [seed for seed in self.seeds if seed >= FIRST_RECORDED_SEED]
         if (kept or late) and not self.record:

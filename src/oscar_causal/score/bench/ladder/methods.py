@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.data.synthetic.worlds.world import World, make_world
+from oscar_causal.data.synthetic.worlds import SqlWorld, World
+from oscar_causal.data.synthetic.worlds.write import world_of
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.replacement import marginal
@@ -56,10 +57,10 @@ class Stand:
         return read_truth(self.test)
 
     @property
-    def world(self) -> World:
+    def world(self) -> World | SqlWorld:
         """The world that made the sequences."""
         made = self.test.info["generator"]
-        return make_world(made["kind"], made["seed"])
+        return world_of(made["kind"], made["seed"])
 
     def true_model(self) -> TrueModel:
         """The world's own probabilities as the label model."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.util
 import json
 import os
 import pkgutil
@@ -166,12 +167,13 @@ def _run(case: Case) -> int:
 def import_all() -> None:
     """Every module now, so that a forked process imports nothing."""
     import matplotlib.pyplot  # noqa: F401
-    import pandas  # noqa: F401 - pyarrow imports it when it is there
     import rich.table  # noqa: F401
     import torch
 
     import oscar_causal
 
+    if importlib.util.find_spec("pandas") is not None:
+        import pandas  # noqa: F401 - pyarrow imports it when it is there
     torch.set_num_threads(1)
     for module in pkgutil.walk_packages(oscar_causal.__path__, "oscar_causal."):
         if not module.name.endswith("__main__"):

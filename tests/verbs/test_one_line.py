@@ -283,3 +283,31 @@ def test_splits_outside_their_folder(tmp_path: Path, oscar: Callable[..., Any], 
     shutil.copytree(samples / "train", tmp_path / "elsewhere")
     (tmp_path / "saved" / "dataset_dict.json").write_text(json.dumps({"splits": [split]}))
     oscar("import", tmp_path / "saved", "--out", tmp_path / "out").refused("dataset_dict.json", "splits", repr(split))
+
+
+def test_damage_that_the_campaign_of_wrong_inputs_found(world: Path, oscar: Callable[..., Any]) -> None:
+    """Each was a stack trace: cut-off tables of results, foreign verdicts, no room for events, odd file names."""
+    part = world / "results-1" / "evidence" / "part-00000.parquet"
+    before = part.read_bytes()
+    part.write_bytes(before[:-100])
+    oscar("report", "results-1", "--out", "out.html").refused("part-00000.parquet")
+    part.write_bytes(before)
+    change_table(
+        part,
+        lambda table: table.set_column(
+            table.column_names.index("verdict"), "verdict", pa.array(["maybe"] * len(table), pa.string())
+        ),
+    )
+    oscar("report", "results-1", "--out", "out.html").refused("part-00000.parquet", "'verdict'", "no effect")
+    config = world / "model-1" / "config.json"
+    config.write_text(json.dumps(json.loads(config.read_text()) | {"max_length": 0}))
+    oscar("check", "model-1", "dataset-1").refused("config.json", "max_length")
+    (world / "saved").mkdir()
+    (world / "saved" / "state.json").write_text(json.dumps({"_data_files": [{"filename": "a\ud800.arrow"}]}))
+    oscar("import", "saved", "--out", "out").refused("state.json", "names of data files")
+
+
+def test_names_that_are_no_text_are_told_with_their_bytes(world: Path, oscar: Callable[..., Any]) -> None:
+    names = pa.array([b"a", b"b\xff"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"sequence_id": names, "time": [0.0, 1.0], "event": ["A", "B"]}), world / "odd.parquet")
+    oscar("import", "odd.parquet", "--out", "out").refused("odd.parquet", "UTF-8")

@@ -113,8 +113,8 @@ def _read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
         if max(sizes.get(name, 1) for name in ("layers", "label_layers")) > MOST_LAYERS:
             raise ValueError(f"network: expected at most {MOST_LAYERS} layers")
         limits = tuple(config[name] for name in ("max_length", "min_context"))
-        if any(type(limit) is not int or not 0 <= limit <= LARGEST_SIZE for limit in limits):
-            raise ValueError(f"expected whole numbers 'max_length' and 'min_context', got {limits}")
+        if any(type(limit) is not int or not 0 <= limit <= LARGEST_SIZE for limit in limits) or limits[0] < 1:
+            raise ValueError(f"expected whole numbers 'max_length' (1 or more) and 'min_context', got {limits}")
         return NetworkConfig(**sizes), tuple(map(str, channels)), *limits
     except KeyError as error:
         raise FolderError(f"{path}: damaged model: expected {error}, got nothing") from error

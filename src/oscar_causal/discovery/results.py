@@ -13,7 +13,7 @@ import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -35,7 +35,7 @@ from oscar_causal.data.folders import (
     remove_leftovers,
     write_json,
 )
-from oscar_causal.discovery.boundary import Boundary, EventEvidence
+from oscar_causal.discovery.boundary import Boundary, EventEvidence, Verdict
 from oscar_causal.errors import FolderError, UsageError
 
 FORMAT_VERSION = 1
@@ -343,8 +343,9 @@ def _read_part(path: Path, schema: pa.Schema) -> pa.Table:
         expected = _unmet(field.name, kept[field.name])
         if expected:
             raise FolderError(f"{path}: column {field.name!r}: expected {expected}, got something else")
-    if schema is CAUSE_SCHEMA and set(kept["verdict"].unique().to_pylist()) - {"cause", "inhibitor"}:
-        raise FolderError(f"{path}: column 'verdict': expected cause or inhibitor, got something else")
+    allowed = ("cause", "inhibitor") if schema is CAUSE_SCHEMA else get_args(Verdict)
+    if "verdict" in kept.column_names and set(kept["verdict"].unique().to_pylist()).difference(allowed):
+        raise FolderError(f"{path}: column 'verdict': expected {' or '.join(allowed)}, got something else")
     return kept
 
 

@@ -15,9 +15,11 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from oscar_causal.data.folders import finite_or_none
 from oscar_causal.discovery.boundary import Boundary, EventEvidence
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.errors import UsageError
@@ -192,6 +194,12 @@ def _edge(event: EventEvidence) -> dict[str, Any]:
     )
 
 
+def _spread(values: npt.NDArray[np.float64]) -> float | None:
+    """Standard deviation; None of fewer than two values, and of foreign ones that are too large to square."""
+    with np.errstate(over="ignore"):
+        return finite_or_none(values.std(ddof=1)) if len(values) > 1 else None
+
+
 def _pooled(items: list[EventEvidence]) -> dict[str, Any]:
     causes = sum(item.verdict == "cause" for item in items)
     verdict = "cause" if 2 * causes >= len(items) else "inhibitor"
@@ -200,7 +208,7 @@ def _pooled(items: list[EventEvidence]) -> dict[str, Any]:
         verdict=verdict,
         sign=SIGNS[verdict],
         strength=float(values.mean()) if len(values) else None,
-        sd=float(values.std(ddof=1)) if len(values) > 1 else None,
+        sd=_spread(values),
         found=len(items),
         opposite=min(causes, len(items) - causes),
     )

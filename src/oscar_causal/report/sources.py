@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import pyarrow.parquet as pq
-
 from oscar_causal.data.folders import read_json
 from oscar_causal.data.rules import format_rule, read_rules
 from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.data.stream import EVENT_BYTES, memory_bytes, read_info
+from oscar_causal.data.stream import EVENT_BYTES, memory_bytes, open_parquet, read_info
 from oscar_causal.discovery.results import part_files, read_run
 from oscar_causal.errors import FolderError, UsageError
 
@@ -80,7 +78,7 @@ def plan_report(
     from oscar_causal.density.memory import cap_bytes
 
     run = read_run(results)
-    footers = {name: [pq.read_metadata(path) for path in part_files(results, name)] for name in TABLES}
+    footers = {name: [open_parquet(path).metadata for path in part_files(results, name)] for name in TABLES}
     rows = {name: sum(footer.num_rows for footer in found) for name, found in footers.items()}
     data, weights = (_told_place(run, name, named) for name, named in (("dataset", dataset), ("model", model)))
     sequences = read_info(data)["sequences"] if data is not None else max(rows["verdicts"], 1)

@@ -78,7 +78,9 @@ def _saved(folder: Path) -> list[Path]:
 
 def _is_name(name: object) -> bool:
     """A plain name, which leads nowhere else."""
-    return isinstance(name, str) and name not in ("", ".", "..") and Path(name).name == name and "\0" not in name
+    if not isinstance(name, str) or any(letter == "\0" or "\ud800" <= letter <= "\udfff" for letter in name):
+        return False
+    return name not in ("", ".", "..") and Path(name).name == name
 
 
 def _parquet_files(path: Path) -> list[Path]:

@@ -99,9 +99,11 @@ class Rejects:
 
 
 def _plain(cell: Any) -> object:
-    """A cell as a value of Python; a moment that no calendar knows as its number."""
+    """A cell as a value of Python: text that is no UTF-8 with its bytes, a moment outside all calendars as a number."""
     try:
         return cell.as_py()
+    except UnicodeDecodeError:
+        return cell.as_buffer().to_pybytes().decode("utf-8", "backslashreplace")
     except (OverflowError, ValueError):
         return f"{cell.cast(pa.int64())} ({cell.type})"
 

@@ -2,11 +2,11 @@
 
     python scripts/admit_world.py --kind sql --seeds 1 2 3 --out docs/results/world-sql.json
 
-For each seed the world is written, IAMB learns a boundary for each label from the training part (by presence; with
-counts and order) and is read in every test sequence. Beside it: the perfect boundary (every type that can bring the
-label about) and the best list (for each label the types, chosen on the test part itself, that maximise F1), both read
-by presence. Precision and recall are means over the (sequence, label) pairs that have a true cause, F1 is that of the
-two means; neutral types do not count.
+For each seed the world is written, IAMB learns a boundary for each label from the training part (by presence, with
+order, with counts and order) and is read in every test sequence. Beside it, read by presence: the perfect boundary
+(every type that can bring the label about; `presence_f1`), every type that was a cause in the test part, and the best
+list (for each label the types, chosen on the test part itself, that give the best F1). Precision and recall are means
+over the (sequence, label) pairs that have a true cause, F1 is that of the two means; neutral types do not count.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.classical.reading import read_per_sequence
 
 Pair = tuple[str, str]
-FEATURES = {"iamb": FeatureConfig(), "iamb_order": FeatureConfig(("presence", "counts", "order"))}
-LIMITS = {"iamb_order": 0.70, "perfect_boundary_by_presence": 0.65, "neutral_share": 0.15}
+FEATURES = {
+    "iamb": FeatureConfig(),
+    "iamb_order": FeatureConfig(("presence", "order")),
+    "iamb_counts_order": FeatureConfig(("presence", "counts", "order")),
+}
+LIMITS = {"iamb_order": 0.70, "iamb_counts_order": 0.70, "perfect_boundary_by_presence": 0.65, "neutral_share": 0.15}
 
 
 def truth_of(folder: Path) -> tuple[dict[Pair, set[str]], dict[Pair, set[str]]]:
@@ -97,9 +101,9 @@ def figures(kind: str, seed: int, train: int, test: int, workers: int) -> dict[s
     """Every row of one seed."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "world"
-        begun = time.perf_counter()
+        begun = time.process_time()
         audited = write_world(kind, seed, folder, train=train, test=test)
-        seconds = time.perf_counter() - begun
+        seconds = time.process_time() - begun
         causes, neutral = truth_of(folder / "test")
         data, held_out = read_dataset(folder / "train"), read_dataset(folder / "test")
         rows: dict[str, Any] = {}
@@ -122,13 +126,21 @@ def figures(kind: str, seed: int, train: int, test: int, workers: int) -> dict[s
         rows["best_list_by_presence"] = score(best_lists(present, causes, neutral), causes, neutral)
         lengths = data.events.lengths
     world = {**audited, "event_types": len(data.event_names), "mean_length": float(lengths.mean())}
-    return {"seed": seed, "train": train, "test": test, "seconds_to_write": round(seconds, 1), **world, "rows": rows}
+    return {
+        "seed": seed,
+        "train": train,
+        "test": test,
+        "cpu_seconds_to_write": round(seconds, 1),
+        **world,
+        "rows": rows,
+    }
 
 
 def admitted(item: dict[str, Any]) -> dict[str, Any]:
     """The figures of a seed and whether they are within the limits."""
     reached = {
         "iamb_order": item["rows"]["iamb_order"]["f1"],
+        "iamb_counts_order": item["rows"]["iamb_counts_order"]["f1"],
         "perfect_boundary_by_presence": item["presence_f1"],
         "neutral_share": item["neutral_share"],
     }

@@ -131,10 +131,10 @@ class Fact:
     """Share of sequences that hold a script."""
     active: float
     """Of these, the share in which the fact holds."""
-    doubled: float
-    """Of crowded scripts, the share into which a second way is put, in its own order."""
     crowded: float
     """Of those, the share in which other statements stand among those of a way."""
+    doubled: float
+    """Of crowded scripts, the share into which a second way is put, in its own order."""
     shuffled: float
     """Of scripts without the fact, the share that has it in another order; the others are drawn at random."""
 
@@ -151,7 +151,7 @@ def make_fact(rng: Rng, draft: Callable[[Rng], Program]) -> Fact:
     floor, high = min(uniform(rng, 0.002, 0.01), target / 20), 1 - uniform(rng, 0.002, 0.02)
     involved = min(target / (active * high), 0.9)
     doubled, crowded, shuffled = uniform(rng, 0.5, 0.9), uniform(rng, 0.88, 0.98), uniform(rng, 0.5, 0.8)
-    fact = Fact(program, ways, (), floor, high, involved, active, doubled, crowded, shuffled)
+    fact = Fact(program, ways, (), floor, high, involved, active, crowded, doubled, shuffled)
     return replace(fact, boundary=_boundary(rng, fact))
 
 
@@ -174,7 +174,8 @@ def script_reasons(fact: Fact, script: Script, delta: float = DELTA) -> list[Rea
     """The role of each type of statement; `type` and `contingency` are indices into the sorted types."""
     present = sorted(set(script))
     bits = [1 << present.index(number) for number in script]
-    runs, known = database(fact.program), dict[int, tuple[bool, int]]()  # what is gone -> the fact, types that did sth.
+    runs = database(fact.program)
+    known: dict[int, tuple[bool, int]] = {}  # types that are gone -> whether the fact holds, types that did anything
     for gone in subsets(len(present)):
         more = (known[gone ^ bit] for bit in set(bits) if gone & bit and not known[gone ^ bit][1] & bit)
         same = next(more, None)  # with one more type, which did nothing there
@@ -276,12 +277,12 @@ def _crowded_once(rng: Rng, fact: Fact) -> tuple[Script, Script]:
 
 
 def _merged(rng: Rng, program: Program, other: Script, way: Script) -> Script:
-    """Both ways, each in its order, unless the fact is lost by it."""
+    """Both ways, each in its order, unless the fact is lost by it or they are too many types."""
     first = np.zeros(len(other) + len(way), bool)
     first[rng.permutation(len(first))[: len(other)]] = True
     left, right = iter(other), iter(way)
     both = tuple(next(left) if is_first else next(right) for is_first in first)
-    return both if _as_planted(program, both) else way
+    return both if len(set(both)) <= MOST_TYPES and _as_planted(program, both) else way
 
 
 def _with(rng: Rng, program: Program, script: Script, number: int) -> Script:

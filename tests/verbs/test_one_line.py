@@ -311,3 +311,19 @@ def test_names_that_are_no_text_are_told_with_their_bytes(world: Path, oscar: Ca
     names = pa.array([b"a", b"b\xff"], pa.binary()).view(pa.string())
     pq.write_table(pa.table({"sequence_id": names, "time": [0.0, 1.0], "event": ["A", "B"]}), world / "odd.parquet")
     oscar("import", "odd.parquet", "--out", "out").refused("odd.parquet", "UTF-8")
+
+
+def test_events_that_are_lost_or_have_no_name(world: Path, oscar: Callable[..., Any]) -> None:
+    part = world / "dataset-1" / PART
+    before = part.read_bytes()
+    words = ("discover", "model-1", "dataset-1", "--out", "out", "--contexts", 36)
+    change_table(part, lambda table: table.drop_columns("events"))
+    oscar(*words).refused("part-00000.parquet", "'events'")
+    part.write_bytes(before)
+
+    def unnamed(table: pa.Table) -> pa.Table:
+        rows = [[None, *events[1:]] for events in table["events"].to_pylist()]
+        return table.set_column(table.column_names.index("events"), "events", pa.array(rows, pa.list_(pa.string())))
+
+    change_table(part, unnamed)
+    oscar(*words).refused("part-00000.parquet", "'events'", "null")

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from oscar_causal.data.checksums import check_file, edited_hashes, sha256
 from oscar_causal.data.folders import check_format, read_json
-from oscar_causal.data.schema import FORMAT_VERSION, WHY_SCHEMA, as_typed, channels_of, check_names, conform
+from oscar_causal.data.schema import FORMAT_VERSION, REQUIRED, WHY_SCHEMA, as_typed, channels_of, check_names, conform
 from oscar_causal.data.validate import check_sequences
 from oscar_causal.errors import DataError, FolderError
 
@@ -112,16 +113,23 @@ def _sound(table: pa.Table) -> pa.Table:
 
 
 def stream_columns(path: Path | str, columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Some columns only, in the format's types; those a file lacks are left out."""
+    """Some columns only, in the format's types; optional ones that a file lacks are left out."""
+    needed = [name for name in columns if name in REQUIRED]
     for file in sequence_files(path):
         with open_parquet(file) as parquet:
             for table in row_groups(file, parquet, columns):
-                yield checked(file, lambda table=table: _typed(table))  # type: ignore[misc]
+                yield checked(file, lambda table=table: _typed(table, needed))  # type: ignore[misc]
 
 
-def _typed(table: pa.Table) -> pa.Table:
-    if "events" in table.column_names and table["events"].null_count:
+def _typed(table: pa.Table, needed: Sequence[str]) -> pa.Table:
+    lost = [name for name in needed if name not in table.column_names]
+    if lost:
+        raise DataError(f"sequences: expected column {lost[0]!r}, got {', '.join(table.column_names) or 'no columns'}")
+    events = table["events"] if "events" in table.column_names else None
+    if events is not None and events.null_count:
         raise DataError("column 'events': expected at least one event in every sequence, got null")
+    if events is not None and pa.types.is_list(events.type) and pc.list_flatten(events).null_count:
+        raise DataError("column 'events': expected names, got null")
     return pa.table({name: as_typed(table[name], name) for name in table.column_names})
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import base64
 import os
 import re
+import signal
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -50,7 +52,10 @@ NASTY = (
 
 
 def pytest_configure() -> None:
-    """No test asserts a time: on a busy machine an example of hypothesis may take as long as it takes."""
+    """The same tests everywhere: examples of hypothesis may take as long as they take on a busy machine, and Ctrl-C
+    is heard also where a shell has started us in the background, which ignores it in all that we start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if find_spec("hypothesis") is not None:
         from hypothesis import HealthCheck, settings
 

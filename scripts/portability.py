@@ -2,8 +2,8 @@
 
 Libraries choose their kernels, and with them the order of addition, by the CPU they find. Each setting makes them
 choose as on another machine, in processes of their own; one runs beside busy processes. What a setting changed is
-asked of the libraries and recorded. With `--out` writes portability.md and portability.json; the exit code is 1 when
-tests failed.
+asked of the libraries and recorded. With `--out` writes portability.md and portability.json after every setting, beside
+what other settings of the same commit and tests had; the exit code is 1 when tests failed.
 """
 
 from __future__ import annotations
@@ -80,13 +80,13 @@ def main() -> int:
     parser.add_argument("--jobs", default="2", help="Processes of pytest.")
     parser.add_argument("--out", type=Path, help="Folder for portability.md and portability.json.")
     given = parser.parse_args()
-    program, rows = commit(), []
+    facts, rows = {"tests": given.tests, "marked": given.marked, "commit": commit()}, []
     for setting in _chosen(given.settings):
         row = run(setting, given.tests, given.marked, given.jobs)
         print(_told(row), *row.get("failures", []), sep="\n  ", flush=True)
         rows.append(row)
-    if given.out:
-        _write(given.out, rows, tests=given.tests, marked=given.marked, commit=program)
+        if given.out:
+            _write(given.out, _with_earlier(given.out, rows, facts), **facts)
     return int(any(row.get("code") for row in rows))
 
 
@@ -164,6 +164,15 @@ def _told(row: dict[str, Any]) -> str:
 def _found(row: dict[str, Any]) -> str:
     found = row["found"]
     return f"OpenBLAS {found['openblas']}, ATen {found['aten']}, MKL {found['mkl']}, {found['threads']} threads"
+
+
+def _with_earlier(out: Path, rows: list[dict[str, Any]], facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows and those of an earlier call on the same program and tests, in the order of the settings."""
+    path = out / "portability.json"
+    kept = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    same = all(kept.get(name) == value for name, value in facts.items())
+    by_name = {row["setting"]: row for row in [*(kept["settings"] if same else []), *rows]}
+    return [by_name[setting.name] for setting in SETTINGS if setting.name in by_name]
 
 
 def _write(out: Path, rows: list[dict[str, Any]], **facts: Any) -> None:

@@ -24,25 +24,24 @@ BENCHES = {
     "rivals": "oscar_causal.score.bench.rivals",
     "all": "oscar_causal.score.bench.every",
     "speed": "oscar_causal.score.bench.speed",
-    "outside": "oscar_causal.score.bench.outside.table",
 }
 """Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
-LADDER = "ladder"
-"""Measured on worlds instead of a fleet: `oscar_causal.score.bench.ladder`."""
+ROD = ("ladder", "outside")
+"""Measured on worlds and on sets from elsewhere instead of a fleet: `oscar_causal.score.bench.ladder`."""
 ONLY = {
-    "--worlds": (LADDER,),
-    "--record": (LADDER,),
+    "--worlds": ROD,
+    "--record": ROD,
     "--estimator": ("table-1", "all"),
     "--sweep": ("speed",),
     "--data": ("outside",),
-    "--missing": [name for name in BENCHES if name != "speed"],
-    "--until": [name for name in BENCHES if name != "speed"],
+    "--missing": (*ROD, *(name for name in BENCHES if name != "speed")),
+    "--until": (*ROD, *(name for name in BENCHES if name != "speed")),
 }
 """Option -> the benchmarks that look at it."""
 
 
 def run(
-    name: Annotated[str, typer.Argument(help=f"{', '.join(BENCHES)} or {LADDER}.")],
+    name: Annotated[str, typer.Argument(help=f"{', '.join((*BENCHES, *ROD))}.")],
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and PNG; rows of earlier calls are kept.")],
     quick: Annotated[bool, typer.Option("--quick", help="The demo fleet and a tiny model, on a CPU.")] = False,
     estimator: Annotated[
@@ -77,17 +76,19 @@ def run(
         float | None, typer.Option(help="Begin no row after so many seconds; 0: only pages and plots anew.")
     ] = None,
     worlds: Annotated[
-        str | None, typer.Option(help="ladder: these kinds of worlds, separated by commas (oscar synth --worlds).")
+        str | None,
+        typer.Option(help="ladder, outside: these kinds of worlds (oscar synth --worlds) or sets, by commas."),
     ] = None,
     record: Annotated[
-        str | None, typer.Option(help="ladder: your prediction; lets seeds from 1000 on and the kept kinds run.")
+        str | None,
+        typer.Option(help="ladder, outside: your prediction; lets seeds from 1000 on and the kept kinds run."),
     ] = None,
     commit: Annotated[str | None, typer.Option(help="Of the program, for the record.")] = None,
     json: Json = False,
 ) -> None:
     """Make, train, discover and score what a table or figure of the paper needs; the paper's numbers beside ours."""
-    if name not in (*BENCHES, LADDER):
-        raise UsageError(f"bench: expected one of {', '.join((*BENCHES, LADDER))}, got {name!r}")
+    if name not in (*BENCHES, *ROD):
+        raise UsageError(f"bench: expected one of {', '.join((*BENCHES, *ROD))}, got {name!r}")
     _refuse_idle(
         name,
         {
@@ -100,21 +101,18 @@ def run(
             "--record": record,
         },
     )
-    if name == LADDER:
-        sizes = {"train": sequences, "test": test}
-        _ladder(
-            out,
-            work,
-            quick,
-            worlds=worlds,
-            rows=rows,
-            seed=seed,
-            workers=workers,
-            record=record,
-            commit=commit,
-            json=json,
-            **sizes,
-        )
+    if name in ROD:
+        sizes = {"train": sequences, "test": test, **({} if data is None else {"data": data})}
+        asked: dict[str, Any] = {
+            "grounds": worlds,
+            "rows": rows,
+            "seed": seed,
+            "runs": runs,
+            "missing": missing,
+            "until": until,
+        }
+        asked |= {"work": work, "workers": workers or os.cpu_count() or 1, "record": record, "commit": commit}
+        _rod(name, {"out": out, "quick": quick, **asked, **sizes}, json=json)
         return
     from oscar_causal.discovery.local import check_device
     from oscar_causal.score.bench.settings import bench_settings
@@ -134,7 +132,6 @@ def run(
         "time_limit": time_limit,
         "dataset": dataset,
         "model": model,
-        "data": data,
         "work": work,
         "seed": seed,
         "workers": (1 if name == "speed" or place != "cpu" else os.cpu_count()) if workers is None else workers,
@@ -153,32 +150,21 @@ def run(
     elif name == "all":
         for part, told in found.items():
             print_lines([f"{part}:", *_told(told)])
-    elif name == "outside":
-        for part in found.values():
-            _show(part)
     else:
         _show(found)
 
 
-def _ladder(out: Path, work: Path | None, quick: bool, *, json: bool, **given: Any) -> None:
-    """Every method on every world; rows that are there already, on the same sequences, are kept."""
-    from oscar_causal.score.bench.ladder.measuring import LadderSettings, run_ladder
-    from oscar_causal.score.bench.ladder.methods import METHODS
-    from oscar_causal.score.bench.running import choose_rows
+def _rod(name: str, given: dict[str, Any], *, json: bool) -> None:
+    """Every method on every world or outside set."""
+    from oscar_causal.score.bench.ladder.tables import RodSettings, bench_ladder, bench_outside
 
-    chosen: dict[str, Any] = {"train": 2_000, "test": 60} if quick else {}
-    chosen |= {key: value for key, value in given.items() if value is not None}
-    if "worlds" in chosen:
-        chosen["worlds"] = tuple(part.strip() for part in chosen["worlds"].split(","))
-    chosen["rows"] = tuple(choose_rows(METHODS, chosen.get("rows")))
-    if "seed" in chosen:
-        chosen["seeds"] = (chosen.pop("seed"),)
-    chosen.setdefault("workers", os.cpu_count() or 1)
-    found = run_ladder(LadderSettings(out, work or out / "work", **chosen), print_note)
+    found = {"ladder": bench_ladder, "outside": bench_outside}[name](RodSettings(**given), print_note)
     if json:
         print_json(found)
-    else:
+    elif found["files"]:
         sys.stdout.write(Path(found["files"]["md"]).read_text(encoding="utf-8"))
+    else:
+        print_lines(["nothing measured"])
 
 
 def _refuse_idle(name: str, given: Mapping[str, Any]) -> None:

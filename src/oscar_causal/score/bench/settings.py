@@ -35,8 +35,6 @@ class BenchSettings:
     """A dataset folder with rules or reasons instead of a made fleet."""
     model: Path | None = None
     """A model folder instead of a trained one."""
-    data: Path = Path("../shared/data")
-    """outside: folder of the sets that come from elsewhere."""
     work: Path | None = None
     """Folder that keeps fleets, models and results for the next rows; by default `work` inside `out`."""
     estimator: str | None = None

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from oscar_causal.errors import DataError
+from oscar_causal.score.bench.ladder.interface import Answer, Reasons
+from oscar_causal.score.bench.ladder.scoring import score
 from oscar_causal.score.bench.outside import bpic, causrca, fault_trees, fines, telecom
-from oscar_causal.score.bench.outside.interface import Answer, Reasons
-from oscar_causal.score.bench.outside.scoring import our_figures
-from oscar_causal.score.bench.outside.table import SETS, missing_files
+from oscar_causal.score.bench.outside.ground import SETS, OutsideGround
+from oscar_causal.score.bench.outside.own_figures import average_precision_at, edge_figures, edges_named
 from oscar_causal.score.bench.outside.trees import Gate, TooMany, Tree, minimal_cut_sets, read_tree
 
 REAL = Path(os.environ.get("OSCAR_OUTSIDE_DATA") or Path(__file__).resolve().parents[4] / ".." / "shared" / "data")
@@ -56,7 +57,7 @@ def test_fines(raw: Path) -> None:
     right = {"credit_collection": "Insert Fine Notification", "fully_paid": "Payment"}
     swapped = {pair: Answer(frozenset({right[pair[1]]})) for pair in found.truth}  # the twin instead of the penalty
     assert found.own(swapped, found.truth)["F1, inseparable as one"] == 1.0
-    assert our_figures(swapped, found.truth)["f1_of_means"] == pytest.approx(2 / 3)
+    assert score(swapped, found.truth).f1() == pytest.approx(2 / 3)
     named = {pair: Answer(frozenset({"Payment"})) for pair in found.truth}
     assert found.own(named, found.truth)["prevention as cause"] == 1.0
 
@@ -194,7 +195,7 @@ KNOWN = {
 def test_the_real_files(name: str) -> None:
     adapter, (sequences, events, positives) = SETS[name], KNOWN[name]
     folder = REAL / adapter.FOLDER
-    missing = missing_files(adapter, folder)
+    missing = OutsideGround(name, 0, REAL, REAL).missing()
     if missing:
         pytest.skip(f"no {missing[0]} in {folder}")
     found = adapter.load(folder, 0, 0)
@@ -206,9 +207,19 @@ def test_the_real_files(name: str) -> None:
 
 def test_the_real_trees() -> None:
     folder = REAL / fault_trees.FOLDER
-    if missing_files(fault_trees, folder):
+    if OutsideGround("fault trees", 0, REAL, REAL).missing():
         pytest.skip(f"no fault trees in {folder}")
     trees = {tree.name: tree for tree in map(read_tree, folder.glob("*.xml.gz"))}
     assert len(trees) == 22
     assert [name for name, tree in trees.items() if not tree.coherent] == ["das9601"]
     assert {name: len(trees[name].basic) for name in ("chinese", "nus9601")} == {"chinese": 25, "nus9601": 1567}
+
+
+def test_edges_and_rankings() -> None:
+    present = {(str(k), "y"): frozenset("AB") for k in range(4)}
+    answers = {(str(k), "y"): Answer(frozenset("A" if k < 2 else "")) for k in range(3)}
+    assert edges_named(answers, present) == {("y", "A")}  # in two of four
+    assert edge_figures({("y", "A")}, {("y", "A"), ("y", "B")})["edge F1"] == pytest.approx(2 / 3)
+    assert average_precision_at(3, ["x", "a"], frozenset("a")) == 0.5
+    assert average_precision_at(1, ["a", "x"], frozenset("ab")) == 1.0
+    assert average_precision_at(3, [], frozenset("a")) == 0.0

@@ -1,4 +1,5 @@
-"""`oscar bench ladder`: every method on the same worlds, sequences and pairs.
+"""`oscar bench ladder`, `oscar bench outside`: every method on the same sequences and pairs, scored in one way.
 
-`truth` reads the reasons and scores by one denominator, `methods` holds the rows, `measuring` runs them, `page` tells.
+Read in this order: `interface` (ground, part, answer, method), `worlds` (and `outside.ground`), `scoring`, the methods
+(`tuning`, `counting`, `true_p`; `rows` lists them), `measuring` (the engine), `page`, `tables` (the two commands).
 """

@@ -6,10 +6,10 @@ answers for every label that came in its test sequences. `scoring` compares answ
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from oscar_causal.data.sequences import Dataset
 from oscar_causal.data.synthetic.worlds import SqlWorld, World
@@ -73,6 +73,8 @@ class Part:
     """What is scored instead of an event type, e.g. the variable of `variable=value`."""
     world: World | SqlWorld | None = None
     """The world that made the sequences; its probabilities are for the rows that say so."""
+    boundaries: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """Label -> every unit that ever causes it: for the row that reads a perfect boundary."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +89,41 @@ class Explained:
 
 
 Method = Callable[[Part], Explained]
+
+
+class Ground(Protocol):
+    """A world or an outside set; it is sent to other processes, so it holds settings alone and reads when asked."""
+
+    @property
+    def name(self) -> str:
+        """`decay/1`: what it is, and its seed."""
+        ...
+
+    def make(self) -> str:
+        """Write its sequences, unless they are there; what was done, in a line."""
+        ...
+
+    @property
+    def digest(self) -> str:
+        """Of its sequences and of those that are scored: rows with the same one can be compared."""
+        ...
+
+    def parts(self) -> Iterator[Part]:
+        """What is learnt from and what is explained, fold by fold."""
+        ...
+
+    @property
+    def scored(self) -> Truth:
+        """The truth of the test sequences of all parts."""
+        ...
+
+    def own(self, answers: Answers) -> Mapping[str, float]:
+        """Figures of its own field."""
+        ...
+
+    def facts(self) -> Mapping[str, Any]:
+        """What a page tells of it."""
+        ...
 
 
 def answers_of(boundaries: Iterable[Boundary]) -> dict[Pair, Answer]:

@@ -1,7 +1,7 @@
-"""Runs rows on worlds, in processes of their own; every row is kept as soon as it is measured.
+"""Runs rows on grounds, in processes of their own; every row is kept as soon as it is measured.
 
-Seeds from 1000 on, and the kinds that are kept for the record, run only with a prediction, which is appended with every
-figure to a log that is never edited.
+Seeds from 1000 on, and the kinds of worlds that are kept for the record, run only with a prediction, which is appended
+with every figure to a log that is never edited.
 """
 
 from __future__ import annotations
@@ -9,96 +9,72 @@ from __future__ import annotations
 import json
 import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from oscar_causal.data.folders import check_format, read_json, write_json, write_text
+from oscar_causal.data.folders import check_format, read_json, write_json
 from oscar_causal.data.synthetic.worlds import FIRST_RECORDED_SEED, RECORD_ONLY
-from oscar_causal.data.synthetic.worlds.write import WORLDS, write_world
-from oscar_causal.errors import UsageError
-from oscar_causal.score.bench.ladder.methods import METHODS, Stand
-from oscar_causal.score.bench.ladder.page import to_page
-from oscar_causal.score.bench.ladder.truth import score
+from oscar_causal.errors import MissingExtra, UsageError
+from oscar_causal.score.bench.ladder.counting import perfect_boundary
+from oscar_causal.score.bench.ladder.interface import Answer, Ground, same
+from oscar_causal.score.bench.ladder.rows import METHODS
+from oscar_causal.score.bench.ladder.scoring import score
 from oscar_causal.score.bench.ledger import machine
+from oscar_causal.score.matching import Pair
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+T = TypeVar("T")
 OnRow = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class LadderSettings:
+class Measuring:
     """What to measure, and where it is kept."""
 
-    out: Path
-    work: Path
-    """Worlds are made here once."""
-    worlds: tuple[str, ...] = tuple(kind for kind in WORLDS if kind not in RECORD_ONLY)
-    seeds: tuple[int, ...] = (1,)
-    rows: tuple[str, ...] = tuple(METHODS)
-    train: int = 20_000
-    test: int = 1_500
+    path: Path
+    """The JSON file of the table."""
+    grounds: Sequence[Ground]
+    rows: Sequence[str]
     workers: int = 1
+    missing: bool = False
+    """Only rows that were not measured on these sequences yet."""
+    until: float | None = None
+    """Begin no row after so many seconds."""
     record: str | None = None
     """A prediction, written beforehand: lets kinds and seeds run that are kept for the record."""
     commit: str | None = None
 
     def __post_init__(self) -> None:
-        unknown = [name for name in self.worlds if name not in WORLDS]
-        if unknown:
-            raise UsageError(f"--worlds: expected some of {', '.join(WORLDS)}, got {unknown[0]!r}")
-        kept = [kind for kind in self.worlds if kind in RECORD_ONLY]
-        late = [seed for seed in self.seeds if seed >= FIRST_RECORDED_SEED]
-        if (kept or late) and not self.record:
-            what = f"world {kept[0]}" if kept else f"seed {late[0]}"
-            raise UsageError(f"{what}: is kept for the record; say --record with your prediction in words")
+        for ground in self.grounds:
+            kind, seed = ground.name.rsplit("/", 1)
+            if (kind in RECORD_ONLY or int(seed) >= FIRST_RECORDED_SEED) and not self.record:
+                what = f"world {kind}" if kind in RECORD_ONLY else f"seed {seed}"
+                raise UsageError(f"{what}: is kept for the record; say --record with your prediction in words")
 
 
-@dataclass(frozen=True)
-class Task:
-    """One row on one world."""
-
-    kind: str
-    seed: int
-    row: str
-    folder: Path
-    test: int
-
-    @property
-    def key(self) -> str:
-        """Under which it is kept."""
-        return f"{self.kind}/{self.seed}/{self.row}"
-
-
-def run_ladder(settings: LadderSettings, on_row: OnRow = lambda line: None) -> dict[str, Any]:
-    """Measure what is not there yet; returns the file's content, with `files`."""
-    path = settings.out / "ladder.json"
-    ledger = read_ladder(path)
+def run(settings: Measuring, on_row: OnRow = lambda line: None) -> dict[str, Any]:
+    """Measure the rows; returns the file's content."""
+    begun, ledger = time.monotonic(), read_rows(settings.path)
     with ProcessPoolExecutor(settings.workers, mp_context=multiprocessing.get_context("spawn")) as pool:
-        places = {(kind, seed): settings.work / f"{kind}-{seed}" for kind in settings.worlds for seed in settings.seeds}
-        made = [pool.submit(_make, kind, seed, place, settings) for (kind, seed), place in places.items()]
-        for waiting in as_completed(made):
-            on_row(waiting.result())
+        digests = {}
+        for name, digest, line in _all(pool, make, [(ground,) for ground in settings.grounds]):
+            digests[name] = digest
+            on_row(line)
         tasks = [
-            Task(kind, seed, row, place, settings.test)
-            for (kind, seed), place in places.items()
+            (ground, digests[ground.name], row)
+            for ground in settings.grounds
             for row in settings.rows
-            if not _there(ledger, f"{kind}/{seed}/{row}", place, settings)
+            if not (settings.missing and _there(ledger, f"{ground.name}/{row}", digests[ground.name]))
         ]
-        for task, figures in _measured(pool, tasks):
-            figures = {**figures, "commit": settings.commit, "machine": machine("cpu")}
-            ledger["rows"][task.key] = figures
-            settings.out.mkdir(parents=True, exist_ok=True)
-            write_json(path, ledger)
-            _record(settings, task, figures)
-            on_row(f"{task.key}: F1 {100 * figures['f1']:.1f}, {figures['seconds']:.0f} s")
-    write_text(path.with_suffix(".md"), to_page(ledger["rows"]))
-    return {**ledger, "files": {"json": str(path), "md": str(path.with_suffix(".md"))}}
+        for figures in _all(pool, measure, _in_time(tasks, begun, settings.until), settings.workers):
+            _keep(settings, ledger, figures, on_row)
+    return ledger
 
 
-def read_ladder(path: Path) -> dict[str, Any]:
+def read_rows(path: Path) -> dict[str, Any]:
     """What was measured so far."""
     if not path.exists():
         return {"kind": "ladder", "format_version": FORMAT_VERSION, "rows": {}}
@@ -107,53 +83,91 @@ def read_ladder(path: Path) -> dict[str, Any]:
     return ledger
 
 
-def _there(ledger: dict[str, Any], key: str, place: Path, settings: LadderSettings) -> bool:
+def make(ground: Ground) -> tuple[str, str, str]:
+    """Name, digest and what was done: in a process of the pool, for what is read there stays there."""
+    line = ground.make()
+    return ground.name, ground.digest, line
+
+
+def _there(ledger: Mapping[str, Any], key: str, digest: str) -> bool:
     """Was the row measured on these very sequences?"""
-    row = ledger["rows"].get(key)
-    return bool(row) and (row["digest"], row["sequences"]) == (_digest(place), settings.test)
+    return key in ledger["rows"] and ledger["rows"][key]["digest"] == digest
 
 
-def _digest(place: Path) -> str:
-    return str(read_json(place / "test" / "dataset.json")["digest"])
+def _in_time(tasks: Iterable[T], begun: float, until: float | None) -> Iterator[T]:
+    for task in tasks:
+        if until is not None and time.monotonic() - begun >= until:
+            return
+        yield task
 
 
-def _make(kind: str, seed: int, place: Path, settings: LadderSettings) -> str:
-    if place.exists():
-        return f"{place.name}: there already"
-    begun = time.monotonic()
-    write_world(kind, seed, place, train=settings.train, test=settings.test)
-    return f"{place.name}: made in {time.monotonic() - begun:.0f} s"
+def _all(
+    pool: ProcessPoolExecutor, work: Callable[..., T], tasks: Iterable[tuple[Any, ...]], most: int = 0
+) -> Iterator[T]:
+    """Results as they come; with `most`, only so many tasks are begun at a time."""
+    waiting: set[Future[T]] = set()
+    for task in tasks:
+        waiting.add(pool.submit(work, *task))
+        if most and len(waiting) > most:
+            done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+            yield from (one.result() for one in done)
+    while waiting:
+        done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+        yield from (one.result() for one in done)
 
 
-def _measured(pool: ProcessPoolExecutor, tasks: Sequence[Task]) -> Iterator[tuple[Task, dict[str, Any]]]:
-    waiting = {pool.submit(measure, task): task for task in tasks}
-    for done in as_completed(waiting):
-        yield waiting[done], done.result()
-
-
-def measure(task: Task) -> dict[str, Any]:
-    """The figures of one row on one world."""
+def measure(ground: Ground, digest: str, row: str) -> dict[str, Any]:
+    """The figures of one row on one ground; `left_out` where a package is missing."""
     import torch
 
     torch.set_num_threads(1)
-    stand = Stand(task.folder, task.test)
-    truth = stand.truth
-    begun = time.monotonic()
-    answer = METHODS[task.row](stand)
-    seconds = time.monotonic() - begun
+    told: dict[str, Any] = {"key": f"{ground.name}/{row}", "digest": digest}
+    answers: dict[Pair, Answer] = {}
+    best: dict[Pair, Answer] = {}
+    passes, chosen, seconds = [], [], 0.0
+    unit: Callable[[str], str] = same
+    try:
+        for part in ground.parts():
+            begun = time.monotonic()
+            found = METHODS[row](part)
+            seconds += time.monotonic() - begun
+            answers |= found.answers
+            passes.append((found.passes, len(part.test)))
+            chosen.append(dict(found.chosen))
+            best |= perfect_boundary(part).answers
+            unit = part.unit
+    except MissingExtra as error:
+        return {**told, "left_out": str(error)}
+    scores, reference = (score(some, ground.scored, unit) for some in (answers, best))
     return {
-        **score(answer.found, truth).figures(),
-        "passes": answer.passes,
+        **told,
+        **scores.figures(),
+        "minus_presence": scores.minus(reference),
+        "own": dict(ground.own(answers)),
+        "passes": _mean(passes),
+        "chosen": [some for some in chosen if some],
         "seconds": seconds,
-        "sequences": task.test,
-        "digest": _digest(task.folder),
-        "truth": stand.test.info["truth"],
+        "facts": dict(ground.facts()),
     }
 
 
-def _record(settings: LadderSettings, task: Task, figures: dict[str, Any]) -> None:
-    if settings.record is None:
+def _mean(passes: Sequence[tuple[float | None, int]]) -> float | None:
+    known = [(value * count, count) for value, count in passes if value is not None]
+    return sum(value for value, _ in known) / sum(count for _, count in known) if known else None
+
+
+def _keep(settings: Measuring, ledger: dict[str, Any], figures: dict[str, Any], on_row: OnRow) -> None:
+    key = figures.pop("key")
+    if "left_out" in figures:
+        on_row(f"{key}: left out, {figures['left_out']}")
         return
-    line = json.dumps({"key": task.key, "prediction": settings.record, **figures}, sort_keys=True)
-    with (settings.out / "record.jsonl").open("a", encoding="utf-8") as log:
-        log.write(line + "\n")
+    name = key.rsplit("/", 1)[0]
+    ledger.setdefault("grounds", {})[name] = figures.pop("facts")
+    ledger["rows"][key] = {**figures, "commit": settings.commit, "machine": machine("cpu")}
+    settings.path.parent.mkdir(parents=True, exist_ok=True)
+    write_json(settings.path, ledger)
+    if settings.record is not None:
+        line = json.dumps({"key": key, "prediction": settings.record, **ledger["rows"][key]}, sort_keys=True)
+        with (settings.path.parent / "record.jsonl").open("a", encoding="utf-8") as log:
+            log.write(line + "\n")
+    on_row(f"{key}: F1 {100 * figures['f1']:.1f}, {figures['seconds']:.0f} s")

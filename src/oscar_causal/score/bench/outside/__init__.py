@@ -1,6 +1,6 @@
-"""`oscar bench outside`: sets whose data and truth come from elsewhere, through one interface.
+"""Sets whose data and truth come from elsewhere.
 
-Read in this order: `interface` (a set, its truth, a method's answer), `telecom`, `fines`, `bpic`, `causrca`, `trees`
-and `fault_trees` (one set each: raw files to sequences, truth, folds, own figures), `scoring` (ours and theirs),
-`rivals` (methods without a network), `table` (rows, pages, plots).
+Read in this order: `outside_set` (what a set is), `telecom`, `fines`, `bpic`, `causrca`, `trees` and `fault_trees` (one
+set each: raw files to sequences, truth, folds, own figures), `own_figures` (edges, rankings), `ground` (a set as the
+ladder sees it).
 """

@@ -18,19 +18,10 @@ import pyarrow as pa
 
 from oscar_causal.data.subjects import folds
 from oscar_causal.errors import DataError
-from oscar_causal.score.bench.outside.interface import (
-    FOLDS,
-    Answers,
-    OutsideSet,
-    Positions,
-    Published,
-    Reasons,
-    Truth,
-    number,
-    read_rows,
-    whole_number,
-)
-from oscar_causal.score.bench.outside.scoring import occurrence_figures, our_figures
+from oscar_causal.score.bench.ladder.interface import Answers, Positions, Reasons, Truth
+from oscar_causal.score.bench.ladder.scoring import score
+from oscar_causal.score.bench.outside.outside_set import FOLDS, OutsideSet, Published, number, read_rows, whole_number
+from oscar_causal.score.bench.outside.own_figures import occurrence_figures
 from oscar_causal.score.matching import Pair
 
 FOLDER = "bpic2011"
@@ -119,7 +110,7 @@ def read_reasons(path: Path, table: pa.Table) -> dict[Pair, Reasons]:
 def own_figures(answers: Answers, truth: Truth, occurrences: Mapping[str, Positions]) -> dict[str, float]:
     """F1 of each formula, and of occurrences where order decides."""
     parts = {label: {pair: reasons for pair, reasons in truth.items() if pair[1] == label} for label in FORMULAS}
-    figures = {f"F1 {label.split('_')[1 if label[0] == 'n' else 0]}": our_figures(answers, part)["f1_of_means"]
+    figures = {f"F1 {label.split('_')[1 if label[0] == 'n' else 0]}": score(answers, part).f1()
                for label, part in parts.items()}  # fmt: skip
     ordered = parts[BY_ORDER[0]] | parts[BY_ORDER[1]]
     return figures | {

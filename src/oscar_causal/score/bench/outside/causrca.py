@@ -20,8 +20,10 @@ import numpy as np
 import pyarrow as pa
 
 from oscar_causal.errors import DataError
-from oscar_causal.score.bench.outside.interface import Answers, OutsideSet, Published, Reasons, Truth, number, read_rows
-from oscar_causal.score.bench.outside.scoring import NOTHING, average_precision_at, ranking
+from oscar_causal.score.bench.ladder.interface import Answers, Reasons, Truth
+from oscar_causal.score.bench.ladder.scoring import NOTHING
+from oscar_causal.score.bench.outside.outside_set import OutsideSet, Published, number, read_rows
+from oscar_causal.score.bench.outside.own_figures import average_precision_at, ranking
 from oscar_causal.score.matching import Pair
 
 FOLDER = "causrca"

@@ -24,8 +24,9 @@ import pyarrow as pa
 
 from oscar_causal.data.subjects import folds
 from oscar_causal.errors import DataError
-from oscar_causal.score.bench.outside.interface import FOLDS, Answers, OutsideSet, Published, Reasons, Truth
-from oscar_causal.score.bench.outside.scoring import NOTHING
+from oscar_causal.score.bench.ladder.interface import Answers, Reasons, Truth
+from oscar_causal.score.bench.ladder.scoring import NOTHING
+from oscar_causal.score.bench.outside.outside_set import FOLDS, OutsideSet, Published
 from oscar_causal.score.bench.outside.trees import Bool, TooMany, Tree, minimal_cut_sets, read_tree
 from oscar_causal.score.matching import Pair
 

@@ -20,8 +20,10 @@ import pyarrow as pa
 
 from oscar_causal.data.subjects import folds
 from oscar_causal.errors import DataError
-from oscar_causal.score.bench.outside.interface import FOLDS, Answers, OutsideSet, Reasons, number, read_rows
-from oscar_causal.score.bench.outside.scoring import NOTHING, edge_figures, edges_named, our_figures
+from oscar_causal.score.bench.ladder.interface import Answers, Reasons
+from oscar_causal.score.bench.ladder.scoring import NOTHING, score
+from oscar_causal.score.bench.outside.outside_set import FOLDS, OutsideSet, number, read_rows
+from oscar_causal.score.bench.outside.own_figures import edge_figures, edges_named
 from oscar_causal.score.matching import Pair
 
 FOLDER = "traffic_fines"
@@ -48,7 +50,7 @@ def load(folder: Path, seed: int, sequences: int) -> OutsideSet:
         folds(table["sequence_id"].combine_chunks(), FOLDS, seed=seed),
         truth,
         lambda answers, truth: {
-            "F1, inseparable as one": our_figures(answers, truth, separable)["f1_of_means"],
+            "F1, inseparable as one": score(answers, truth, separable).f1(),
             **own_figures(answers, {pair: present[pair] for pair in truth}, effects),
         },
     )

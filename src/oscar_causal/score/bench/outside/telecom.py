@@ -22,17 +22,10 @@ import networkx as nx
 import pyarrow as pa
 
 from oscar_causal.data.subjects import folds
-from oscar_causal.score.bench.outside.interface import (
-    FOLDS,
-    Answers,
-    OutsideSet,
-    Published,
-    Reasons,
-    Truth,
-    read_rows,
-    whole_number,
-)
-from oscar_causal.score.bench.outside.scoring import edge_figures, edges_named, our_figures
+from oscar_causal.score.bench.ladder.interface import Answers, Reasons, Truth
+from oscar_causal.score.bench.ladder.scoring import score
+from oscar_causal.score.bench.outside.outside_set import FOLDS, OutsideSet, Published, read_rows, whole_number
+from oscar_causal.score.bench.outside.own_figures import edge_figures, edges_named
 
 FOLDER = "telecom_alarms"
 ALARMS, EDGES = "18v_alarms.csv.gz", "18v_dag_edges.csv"
@@ -142,9 +135,7 @@ def own_figures(
     asked = {(label, event) for (_, label), events in there.items() for event in events}
     true = {pair for pair in asked if kinds.get(pair) == "parent"}
     contested = {pair: reasons for pair, reasons in truth.items() if there[pair] - reasons.causes}
-    return edge_figures(edges_named(answers, there), true) | {
-        "F1 contested": our_figures(answers, contested)["f1_of_means"]
-    }
+    return edge_figures(edges_named(answers, there), true) | {"F1 contested": score(answers, contested).f1()}
 
 
 def table_of(bursts: Iterable[Burst]) -> pa.Table:

@@ -1,19 +1,12 @@
-"""The rows of the ladder: each explains the test part of a world and says what it cost."""
+"""Every estimator with the world's own probabilities as the label model: is the model deaf, or the estimator weak?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from oscar_causal.data.sequences import Dataset, read_dataset
-from oscar_causal.data.synthetic.worlds import SqlWorld, World
-from oscar_causal.data.synthetic.worlds.write import world_of
 from oscar_causal.data.vocabulary import Vocabulary, build_vocabulary
 from oscar_causal.density.interface import Contexts
 from oscar_causal.density.replacement import marginal
@@ -24,73 +17,28 @@ from oscar_causal.discovery.finalists import WORTH, rank_by_slopes
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.subject import Subject, prepare, respond
-from oscar_causal.score.bench.ladder.truth import Found, PairTruth, read_truth
+from oscar_causal.score.bench.ladder.interface import Explained, Method, Part, answers_of
 from oscar_causal.score.bench.true_model import TrueModel
-from oscar_causal.score.matching import Pair
 
 DELTA = 0.05
 """The smallest fall of P(label) that counts: the default of `intervention`, and of the truth."""
 DRAWS = 3
 
 
-@dataclass(frozen=True)
-class Stand:
-    """A world on disk, as a row needs it."""
-
-    folder: Path
-    sequences: int
-    """Test sequences to explain."""
-
-    @cached_property
-    def train(self) -> Dataset:
-        """The training part."""
-        return read_dataset(self.folder / "train")
-
-    @cached_property
-    def test(self) -> Dataset:
-        """The sequences to explain."""
-        return read_dataset(self.folder / "test").take(np.arange(self.sequences))
-
-    @cached_property
-    def truth(self) -> dict[Pair, PairTruth]:
-        """Reasons of the sequences to explain."""
-        return read_truth(self.test)
-
-    @property
-    def world(self) -> World | SqlWorld:
-        """The world that made the sequences."""
-        made = self.test.info["generator"]
-        return world_of(made["kind"], made["seed"])
-
-    def true_model(self) -> TrueModel:
-        """The world's own probabilities as the label model."""
-        vocabulary = build_vocabulary(self.train)
-        return TrueModel(self.world, vocabulary, marginal(self.train, vocabulary), self.test)
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What a row found, and the forward passes of the label model it took for a sequence (None: it asks no model)."""
-
-    found: Found
-    passes: float | None
-
-
-Method = Callable[[Stand], Answer]
+def true_model(part: Part) -> TrueModel:
+    """The world's own probabilities as the label model."""
+    assert part.world is not None  # noqa: S101 - these rows are of worlds alone
+    vocabulary = build_vocabulary(part.train)
+    return TrueModel(part.world, vocabulary, marginal(part.train, vocabulary), part.test)
 
 
 def with_true_probabilities(config: DiscoveryConfig) -> Method:
     """An estimator of `oscar discover` with a perfect label model."""
 
-    def explain(stand: Stand) -> Answer:
-        model = Counting(stand.true_model())
-        found: dict[Pair, frozenset[str]] = {}
-        for boundaries in discover(model, stand.test, config):
-            for item in boundaries:
-                found[item.sequence_id, item.label] = frozenset(
-                    part.event for part in item.evidence if part.verdict == "cause"
-                )
-        return Answer(found, model.passes / len(stand.test))
+    def explain(part: Part) -> Explained:
+        model = Counting(true_model(part))
+        boundaries = [item for some in discover(model, part.test, config) for item in some]
+        return Explained(answers_of(boundaries), model.passes / len(part.test))
 
     return explain
 
@@ -156,19 +104,7 @@ def _evidence(model: Any, subject: Subject, effects: Float64, causes: Bool) -> l
     ]
 
 
-def perfect_boundary(stand: Stand) -> Answer:
-    """Each label's true causes, read by presence: what no global boundary can beat."""
-    world, found = stand.world, {}
-    names = {m.label: {world.event_names[m.types[t]] for t in m.causes} for m in world.mechanisms}
-    for i in range(len(stand.test)):
-        present = set(stand.test.events_of(i))
-        for label in stand.test.labels_of(i):
-            found[stand.test.sequence_ids[i].as_py(), label] = frozenset(names[label] & present)
-    return Answer(found, None)
-
-
 METHODS: dict[str, Method] = {
-    "perfect boundary by presence": perfect_boundary,
     "true P: slopes alone": with_true_probabilities(DiscoveryConfig(estimator=slopes_alone)),
     "true P: leave-one-out": with_true_probabilities(DiscoveryConfig(estimator=leave_one_out)),
     "true P: prefix": with_true_probabilities(DiscoveryConfig(estimator="prefix")),

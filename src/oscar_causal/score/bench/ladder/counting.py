@@ -1,13 +1,7 @@
-"""Methods without a network, learnt from the training part alone: what any estimator must beat.
-
-A rival gives every present type of a pair a signed strength (`scored`); a `Cut` turns strengths into an answer. Each
-has a default setting and cut (the first) and a grid; `table` chooses from it on subjects held out of the training part.
-"""
+"""Methods without a network, learnt from the training part alone: what any estimator must beat."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,61 +16,11 @@ from oscar_causal.discovery.classical.learning import learn_boundaries
 from oscar_causal.discovery.classical.methods import BaselineConfig
 from oscar_causal.discovery.classical.reading import read_per_sequence
 from oscar_causal.discovery.classical.sparse import narrow
-from oscar_causal.score.bench.outside.interface import Answer, OutsideSet, Positions
+from oscar_causal.score.bench.ladder.interface import Answer, Explained, Method, Part
+from oscar_causal.score.bench.ladder.tuning import Cut, Rival, Scored
 from oscar_causal.score.matching import Pair
 
 Float = npt.NDArray[np.float64]
-Scores = Mapping[Pair, Mapping[str, float]]
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What a rival says of some pairs before the cut."""
-
-    scores: Scores
-    """Pair -> present type -> strength; below 0: it speaks against the label."""
-    positions: Mapping[Pair, Positions] | None = None
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Causes: the strongest `top` types (with ties) above `least`; inhibitors: those below -least."""
-
-    least: float = 0.0
-    top: int | None = None
-
-
-@dataclass(frozen=True)
-class Rival:
-    """One method; `scored(train, test, setting)` is to look at the events of the test part, and which labels to ask."""
-
-    name: str
-    scored: Callable[[Dataset, Dataset, Any], Scored]
-    settings: tuple[Any, ...] = (None,)
-    cuts: tuple[Cut, ...] = (Cut(),)
-
-    @property
-    def tunable(self) -> bool:
-        """Is there anything to choose?"""
-        return len(self.settings) * len(self.cuts) > 1
-
-
-def decide(scored: Scored, cut: Cut) -> dict[Pair, Answer]:
-    """Strengths to answers.
-
-    >>> scored = Scored({("1", "y"): {"A": 2.0, "B": 2.0, "C": 1.0, "D": -1.0}})
-    >>> sorted(decide(scored, Cut(top=1))["1", "y"].causes)
-    ['A', 'B']
-    """
-    answers = {}
-    for pair, scores in scored.scores.items():
-        above = sorted((score for score in scores.values() if score > cut.least), reverse=True)
-        floor = above[cut.top - 1] if cut.top is not None and len(above) > cut.top else cut.least
-        causes = {e for e, score in scores.items() if score > cut.least and score >= floor}
-        inhibitors = {e for e, score in scores.items() if score < -cut.least}
-        where = {} if scored.positions is None else scored.positions.get(pair, {})
-        answers[pair] = Answer(frozenset(causes), frozenset(inhibitors), scores, where)
-    return answers
 
 
 def _pairs(test: Dataset) -> list[tuple[int, Pair, int]]:
@@ -91,17 +35,13 @@ def _everything(train: Dataset, test: Dataset, setting: None) -> Scored:
     return Scored({pair: dict.fromkeys(test.events_of(row), 1.0) for row, pair, _ in _pairs(test)})
 
 
-def _known(outside: OutsideSet, test: Dataset) -> Scored:
-    """Every type (or its unit) that is a cause of the label in any sequence of the set."""
-    causes: dict[str, set[str]] = {}
-    for (_, label), reasons in outside.truth.items():
-        causes.setdefault(label, set()).update(map(outside.unit, reasons.causes))
-    return Scored(
-        {
-            pair: {event: 1.0 for event in test.events_of(row) if outside.unit(event) in causes.get(pair[1], ())}
-            for row, pair, _ in _pairs(test)
-        }
-    )
+def perfect_boundary(part: Part) -> Explained:
+    """Each label's true causes, read where present: what no global boundary can beat."""
+    found = {}
+    for row, pair, _ in _pairs(part.test):
+        boundary = part.boundaries.get(pair[1], frozenset())
+        found[pair] = Answer(frozenset(event for event in part.test.events_of(row) if part.unit(event) in boundary))
+    return Explained(found)
 
 
 def counts_of(data: Dataset) -> csr_array:
@@ -163,7 +103,7 @@ def logistic(train: Dataset, test: Dataset, strength: float) -> Scored:
 
     `strength`: C of scikit-learn, whose default is 1.
     """
-    linear = load_extra("sklearn.linear_model", "bench outside, L1 logistic")
+    linear = load_extra("sklearn.linear_model", "bench, L1 logistic")
     seen, asked = (_features(data) for data in (train, test))
     _, labels = _tables(train)
     width, scores = len(train.event_names), {}
@@ -189,7 +129,7 @@ def _features(data: Dataset) -> csr_array:
 
 def _l1() -> dict[str, Any]:
     """How this version of scikit-learn is asked for the L1 norm."""
-    version = load_extra("sklearn", "bench outside, L1 logistic").__version__
+    version = load_extra("sklearn", "bench, L1 logistic").__version__
     return {"l1_ratio": 1.0} if tuple(map(int, version.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}
 
 
@@ -208,12 +148,6 @@ def _iamb(train: Dataset, test: Dataset, tests: CiConfig, kinds: tuple[Any, ...]
     return Scored(scores, positions)
 
 
-def perfect_boundary(outside: OutsideSet) -> Rival:
-    """Every cause a label ever has in the set, read where present. It knows the truth: a ceiling for presence."""
-    return Rival(PERFECT, lambda train, test, setting: _known(outside, test))
-
-
-PERFECT = "perfect boundary, where present"
 TESTS = (CiConfig(), CiConfig(alpha=0.001), CiConfig(alpha=0.1))
 """By Bonferroni: uncorrected tests flood the boundaries of thousands of types; `bh` finds the same ones in ten times
 the time (fault trees)."""
@@ -231,3 +165,9 @@ RIVALS = (
     Rival("iamb with order", lambda train, test, tests: _iamb(train, test, tests, ("counts", "order")), TESTS),
 )
 """The rows without a network, simplest first."""
+PERFECT = "perfect boundary by presence"
+METHODS: dict[str, Method] = {
+    PERFECT: perfect_boundary,
+    **{k: m for rival in RIVALS for k, m in rival.methods().items()},
+}
+"""Row -> method."""

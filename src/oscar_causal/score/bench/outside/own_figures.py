@@ -1,52 +1,18 @@
-"""Figures of answers against a truth: ours, the same for every set, and those that the sets' own fields use."""
+"""Figures that the fields of the outside sets use: single occurrences, edges between types, rankings."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from oscar_causal.data.metrics import harmonic
-from oscar_causal.score.bench.outside.interface import Answer, Answers, Positions, Reasons, Truth, same
+from oscar_causal.score.bench.ladder.interface import Answer, Answers, Positions, Truth
+from oscar_causal.score.bench.ladder.scoring import NOTHING
 from oscar_causal.score.matching import Pair, match, summarise
 
 Edge = tuple[str, str]
 """(label, event type)."""
-NOTHING = Answer()
-
-
-def our_figures(answers: Answers, truth: Truth, unit: Callable[[str], str] = same) -> dict[str, Any]:
-    """Precision and recall per pair, averaged; the F1 of these means; micro F1.
-
-    Every pair with causes counts, answered or not; nothing named = precision 0, recall 0. What is unknown is left out
-    of the answer. Pairs without a cause are apart: `false_alarms` is the share of them for which something is named.
-
-    >>> truth = {("1", "y"): Reasons(frozenset("A")), ("2", "y"): Reasons(frozenset("A"))}
-    >>> our_figures({("1", "y"): Answer(frozenset("AB"))}, truth)["precision"]
-    0.25
-    """
-    found = {pair: named(answers.get(pair, NOTHING).causes, reasons, unit) for pair, reasons in truth.items()}
-    causes = {pair: units(reasons.causes, unit) for pair, reasons in truth.items()}
-    scores = summarise(match(found, causes))
-    empty = [bool(found[pair]) for pair, true in causes.items() if not true]
-    return {
-        **{name: scores["sample"][name] for name in ("precision", "recall", "f1_of_means")},
-        "micro_f1": scores["micro"]["f1"],
-        "pairs": scores["pairs"],
-        "empty_pairs": len(empty),
-        "false_alarms": float(np.mean(empty)) if empty else None,
-    }
-
-
-def units(events: Iterable[str], unit: Callable[[str], str]) -> frozenset[str]:
-    """What is scored instead of these types."""
-    return frozenset(map(unit, events))
-
-
-def named(events: Iterable[str], reasons: Reasons, unit: Callable[[str], str]) -> frozenset[str]:
-    """What an answer names, without what is unknown."""
-    return units(events, unit) - (units(reasons.unknown, unit) - units(reasons.causes, unit))
 
 
 def occurrence_figures(answers: Answers, truth: Truth, occurrences: Callable[[Pair], Positions]) -> float:

@@ -1,0 +1,89 @@
+"""From strengths to answers: a rival gives every present type of a pair a signed strength, a `Cut` decides.
+
+Each rival has its default setting and cut, the first of each, and a grid; the tuned row takes what has the best F1 on
+`Part.judge`, learnt from `Part.learn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from oscar_causal.data.sequences import Dataset
+from oscar_causal.score.bench.ladder.interface import Answer, Explained, Method, Part, Positions
+from oscar_causal.score.bench.ladder.scoring import score
+from oscar_causal.score.matching import Pair
+
+TUNED = " (tuned)"
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a rival says of some pairs before the cut."""
+
+    scores: Mapping[Pair, Mapping[str, float]]
+    """Pair -> present type -> strength; below 0: it speaks against the label."""
+    positions: Mapping[Pair, Positions] | None = None
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Causes: the strongest `top` types (with ties) above `least`; inhibitors: those below -least."""
+
+    least: float = 0.0
+    top: int | None = None
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One method; `scored(train, test, setting)` is to look at the events of the test part, and which labels to ask."""
+
+    name: str
+    scored: Callable[[Dataset, Dataset, Any], Scored]
+    settings: tuple[Any, ...] = (None,)
+    cuts: tuple[Cut, ...] = (Cut(),)
+
+    def methods(self) -> dict[str, Method]:
+        """Its rows: by default, and tuned where there is anything to choose."""
+        rows: dict[str, Method] = {self.name: self._at_defaults}
+        return {**rows, self.name + TUNED: self._tuned} if len(self.settings) * len(self.cuts) > 1 else rows
+
+    def _at_defaults(self, part: Part) -> Explained:
+        return Explained(decide(self.scored(part.train, part.test, self.settings[0]), self.cuts[0]))
+
+    def _tuned(self, part: Part) -> Explained:
+        setting, cut, known = choose(self, part)
+        chosen = {"setting": str(setting), "least": cut.least, "top": cut.top, "by_validation": known}
+        return Explained(decide(self.scored(part.train, part.test, setting), cut), chosen=chosen)
+
+
+def decide(scored: Scored, cut: Cut) -> dict[Pair, Answer]:
+    """Strengths to answers.
+
+    >>> scored = Scored({("1", "y"): {"A": 2.0, "B": 2.0, "C": 1.0, "D": -1.0}})
+    >>> sorted(decide(scored, Cut(top=1))["1", "y"].causes)
+    ['A', 'B']
+    """
+    answers = {}
+    for pair, scores in scored.scores.items():
+        above = sorted((score for score in scores.values() if score > cut.least), reverse=True)
+        floor = above[cut.top - 1] if cut.top is not None and len(above) > cut.top else cut.least
+        causes = {e for e, score in scores.items() if score > cut.least and score >= floor}
+        inhibitors = {e for e, score in scores.items() if score < -cut.least}
+        where = {} if scored.positions is None else scored.positions.get(pair, {})
+        answers[pair] = Answer(frozenset(causes), frozenset(inhibitors), scores, where)
+    return answers
+
+
+def choose(rival: Rival, part: Part) -> tuple[Any, Cut, bool]:
+    """Setting and cut with the best F1 on `part.judge`; False: there was nothing to choose by."""
+    if not part.known:
+        return rival.settings[0], rival.cuts[0], False
+    found = []
+    for setting in rival.settings:
+        scored = rival.scored(part.learn, part.judge, setting)
+        for cut in rival.cuts:
+            found.append((score(decide(scored, cut), part.known, part.unit).f1(), setting, cut))
+    best = max(figure for figure, *_ in found)
+    return *next((setting, cut) for figure, setting, cut in found if figure == best), True

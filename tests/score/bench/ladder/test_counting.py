@@ -34,6 +34,7 @@ def planted(sequences: int = 600, seed: int = 0) -> list[dict[str, Any]]:
         names = [name for name, chance in zip("ABCDEF", (0.33, 0.6, 0.6, 0.3, 0.5, 0.2), strict=True)
                  if rng.random() < chance] + ["G"]  # fmt: skip
         names = [names[k] for k in rng.permutation(len(names))]
+        names += ["D"] * int(rng.integers(3))
         before = {"B", "C"} <= set(names) and names.index("B") < names.index("C")
         labels = [label for label, holds in (("y", "A" in names), ("z", before)) if holds]
         times = np.cumsum(rng.exponential(60.0, len(names))).tolist()
@@ -98,6 +99,15 @@ def test_the_test_part_teaches_nothing(rival: Rival) -> None:
         said, again = ({pair: a for pair, a in method(some).answers.items() if pair[0] == kept}
                        for some in (part, changed))  # fmt: skip
         assert said == again
+
+
+@pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.name)
+def test_nothing_is_changed_by_looking(rival: Rival) -> None:
+    part = part_of(planted(200))
+    before = [[data.events_of(k) for k in range(len(data))] for data in (part.train, part.test, part.judge)]
+    for method in rival.methods().values():
+        method(part)
+    assert before == [[data.events_of(k) for k in range(len(data))] for data in (part.train, part.test, part.judge)]
 
 
 def test_tuning_goes_by_the_truth_of_the_training_part() -> None:

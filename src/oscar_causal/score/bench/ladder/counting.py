@@ -47,7 +47,8 @@ def perfect_boundary(part: Part) -> Explained:
 def counts_of(data: Dataset) -> csr_array:
     """How often each type occurs in each sequence: (sequences, types)."""
     shape = (len(data), len(data.event_names))
-    table = csr_array((np.ones(len(data.events.ids)), data.events.ids, narrow(data.events.offsets)), shape=shape)
+    ids = data.events.ids.copy()  # what follows sorts them in place
+    table = csr_array((np.ones(len(ids)), ids, narrow(data.events.offsets)), shape=shape)
     table.sum_duplicates()
     return table
 

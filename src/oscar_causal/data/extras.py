@@ -8,7 +8,7 @@ from typing import Any
 from oscar_causal.errors import MissingExtra
 
 EXTRAS = {
-    "bench": ("sklearn",),
+    "bench": ("sklearn", "lightgbm"),
     "hf": ("transformers",),
     "meds": ("meds",),
     "pandas": ("pandas",),

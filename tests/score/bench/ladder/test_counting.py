@@ -10,14 +10,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_matrix
 
 from oscar_causal.data.sequences import Dataset, from_records
 from oscar_causal.errors import MissingExtra
-from oscar_causal.score.bench.ladder.counting import RIVALS, logistic, perfect_boundary
+from oscar_causal.score.bench.ladder import boosted, counting
+from oscar_causal.score.bench.ladder.counting import logistic, perfect_boundary
 from oscar_causal.score.bench.ladder.interface import Method, Part, Reasons
 from oscar_causal.score.bench.ladder.scoring import score
 from oscar_causal.score.bench.ladder.tuning import Cut, Rival, Scored, choose, decide
 from oscar_causal.score.matching import Pair
+
+RIVALS = (*counting.RIVALS, boosted.RIVAL)
 
 
 def test_a_cut_takes_ties_and_both_signs() -> None:
@@ -101,6 +105,20 @@ def test_the_test_part_teaches_nothing(rival: Rival) -> None:
         assert said == again
 
 
+def test_other_names_in_the_test_part_change_no_answer() -> None:
+    """Read from another folder, types and labels have other numbers."""
+    rows = planted(400)
+    part = part_of(rows)
+    few = [row for row in rows if row["labels"] == ["z"] and "A" not in row["events"]][:5]
+    alone = replace(part, test=from_records(few))
+    assert alone.test.event_names != part.train.event_names
+    assert alone.test.label_names == ("z",)
+    together = replace(part, test=from_records(rows).take([int(row["sequence_id"][1:]) for row in few]))
+    for rival in RIVALS:
+        for method in rival.methods().values():
+            assert method(alone).answers == method(together).answers
+
+
 @pytest.mark.parametrize("rival", RIVALS, ids=lambda rival: rival.name)
 def test_nothing_is_changed_by_looking(rival: Rival) -> None:
     part = part_of(planted(200))
@@ -131,3 +149,29 @@ def test_without_scikit_learn_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     part = part_of(planted(100))
     with pytest.raises(MissingExtra, match=r"L1 logistic needs the package sklearn.*'oscar-causal\[bench\]'"):
         logistic(part.train, part.test, 1.0)
+
+
+def test_recencies_are_of_the_last_occurrence() -> None:
+    rows = [{"sequence_id": "1", "events": ["A", "B", "A", "C"], "times": [0.0, 1.0, 3.0, 7.0], "labels": []},
+            {"sequence_id": "2", "events": ["B"], "times": [5.0], "labels": []}]  # fmt: skip
+    found = boosted.recencies(from_records(rows)).toarray()
+    np.testing.assert_allclose(found, [[1 / 5, 1 / 7, 1], [0, 1, 0]])
+
+
+def test_shares_of_trees_add_up_to_the_log_odds() -> None:
+    """And a recency that decides is found: y where A came within a minute of the end."""
+    rng, rows = np.random.default_rng(3), []
+    for number in range(800):
+        ago = float(rng.uniform(0, 120))
+        rows.append({"sequence_id": f"s{number}", "events": ["A", "B"], "times": [0.0, ago],
+                     "labels": ["y"] * (ago < 60)})  # fmt: skip
+    data = from_records(rows)
+    table = boosted.features(data)
+    model = boosted.fit(table, data.labels.lengths > 0, 20)
+    shares = boosted.contributions(model, table)
+    log_odds = model.predict(csr_matrix(table), raw_score=True)
+    base = log_odds - shares.sum(1)
+    np.testing.assert_allclose(base, base[0], atol=1e-6)
+    near = data.labels.lengths > 0
+    assert (shares[near, 0] > 0.5).all()
+    assert (shares[~near, 0] < -0.5).all()

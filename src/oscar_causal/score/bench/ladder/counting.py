@@ -23,7 +23,7 @@ from oscar_causal.score.matching import Pair
 Float = npt.NDArray[np.float64]
 
 
-def _pairs(test: Dataset) -> list[tuple[int, Pair, int]]:
+def pairs_of(test: Dataset) -> list[tuple[int, Pair, int]]:
     """(row, pair, label id) of every label of every sequence."""
     ids = test.sequence_ids.to_pylist()
     rows = test.labels.rows().tolist()
@@ -32,13 +32,13 @@ def _pairs(test: Dataset) -> list[tuple[int, Pair, int]]:
 
 
 def _everything(train: Dataset, test: Dataset, setting: None) -> Scored:
-    return Scored({pair: dict.fromkeys(test.events_of(row), 1.0) for row, pair, _ in _pairs(test)})
+    return Scored({pair: dict.fromkeys(test.events_of(row), 1.0) for row, pair, _ in pairs_of(test)})
 
 
 def perfect_boundary(part: Part) -> Explained:
     """Each label's true causes, read where present: what no global boundary can beat."""
     found = {}
-    for row, pair, _ in _pairs(part.test):
+    for row, pair, _ in pairs_of(part.test):
         boundary = part.boundaries.get(pair[1], frozenset())
         found[pair] = Answer(frozenset(event for event in part.test.events_of(row) if part.unit(event) in boundary))
     return Explained(found)
@@ -56,7 +56,7 @@ def counts_of(data: Dataset) -> csr_array:
 def _per_type(test: Dataset, weights: Float) -> Scored:
     """One strength for each (label, type), read where the type is present; NaN: not known."""
     scores = {}
-    for row, pair, label in _pairs(test):
+    for row, pair, label in pairs_of(test):
         there = np.unique(test.events[row])
         told = weights[label, there]
         scores[pair] = {test.event_names[e]: float(w) for e, w in zip(there, told, strict=True) if not np.isnan(w)}
@@ -109,7 +109,7 @@ def logistic(train: Dataset, test: Dataset, strength: float) -> Scored:
     _, labels = _tables(train)
     width, scores = len(train.event_names), {}
     by_label: dict[int, list[tuple[int, Pair]]] = {}
-    for row, pair, label in _pairs(test):
+    for row, pair, label in pairs_of(test):
         by_label.setdefault(label, []).append((row, pair))
     for label, pairs in by_label.items():
         target = labels[:, [label]].toarray().ravel() > 0
@@ -137,7 +137,7 @@ def _l1() -> dict[str, Any]:
 def _iamb(train: Dataset, test: Dataset, tests: CiConfig, kinds: tuple[Any, ...]) -> Scored:
     """Global boundaries of the training part, read where present; strength: the statistic, with the effect's sign."""
     config = BaselineConfig("iamb", tests, FeatureConfig(kinds), label_time_limit=None)
-    asked = sorted({label for _, (_, label), _ in _pairs(test)})
+    asked = sorted({label for _, (_, label), _ in pairs_of(test)})
     found = read_per_sequence(learn_boundaries(train, config, labels=asked), test)
     scores: dict[Pair, dict[str, float]] = {}
     positions: dict[Pair, dict[str, frozenset[int]]] = {}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from oscar_causal.score.bench.ladder import counting, true_p
+from oscar_causal.score.bench.ladder import boosted, counting, true_p
 from oscar_causal.score.bench.ladder.interface import Method
 
-METHODS: dict[str, Method] = {**counting.METHODS, **true_p.METHODS}
+METHODS: dict[str, Method] = {**counting.METHODS, **boosted.METHODS, **true_p.METHODS}
 """Row -> method."""
 OUTSIDE = tuple(name for name in METHODS if name not in true_p.METHODS)
 """Rows that need no world."""

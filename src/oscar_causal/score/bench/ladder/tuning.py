@@ -7,10 +7,12 @@ Each rival has its default setting and cut, the first of each, and a grid; the t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from oscar_causal.data.sequences import Dataset
+import numpy as np
+
+from oscar_causal.data.sequences import Dataset, Ragged
 from oscar_causal.score.bench.ladder.interface import Answer, Explained, Method, Part, Positions
 from oscar_causal.score.bench.ladder.scoring import score
 from oscar_causal.score.matching import Pair
@@ -41,6 +43,7 @@ class Rival:
 
     name: str
     scored: Callable[[Dataset, Dataset, Any], Scored]
+    """Both parts number types and labels alike."""
     settings: tuple[Any, ...] = (None,)
     cuts: tuple[Cut, ...] = (Cut(),)
 
@@ -50,12 +53,33 @@ class Rival:
         return {**rows, self.name + TUNED: self._tuned} if len(self.settings) * len(self.cuts) > 1 else rows
 
     def _at_defaults(self, part: Part) -> Explained:
-        return Explained(decide(self.scored(part.train, part.test, self.settings[0]), self.cuts[0]))
+        return Explained(decide(self.scored(*alike(part.train, part.test), self.settings[0]), self.cuts[0]))
 
     def _tuned(self, part: Part) -> Explained:
         setting, cut, known = choose(self, part)
         chosen = {"setting": str(setting), "least": cut.least, "top": cut.top, "by_validation": known}
-        return Explained(decide(self.scored(part.train, part.test, setting), cut), chosen=chosen)
+        return Explained(decide(self.scored(*alike(part.train, part.test), setting), cut), chosen=chosen)
+
+
+def alike(one: Dataset, other: Dataset) -> tuple[Dataset, Dataset]:
+    """Both with the same numbers for event types and labels: two folders may hold different ones."""
+    events = tuple(sorted({*one.event_names, *other.event_names}))
+    labels = tuple(sorted({*one.label_names, *other.label_names}))
+    return _numbered(one, events, labels), _numbered(other, events, labels)
+
+
+def _numbered(data: Dataset, events: tuple[str, ...], labels: tuple[str, ...]) -> Dataset:
+    def renumbered(old: tuple[str, ...], new: tuple[str, ...], ids: Ragged) -> Ragged:
+        number = {name: k for k, name in enumerate(new)}
+        return Ragged(ids.offsets, np.array([number[name] for name in old], np.int32)[ids.ids])
+
+    return replace(
+        data,
+        event_names=events,
+        label_names=labels,
+        events=renumbered(data.event_names, events, data.events),
+        labels=renumbered(data.label_names, labels, data.labels),
+    )
 
 
 def decide(scored: Scored, cut: Cut) -> dict[Pair, Answer]:
@@ -82,7 +106,7 @@ def choose(rival: Rival, part: Part) -> tuple[Any, Cut, bool]:
         return rival.settings[0], rival.cuts[0], False
     found = []
     for setting in rival.settings:
-        scored = rival.scored(part.learn, part.judge, setting)
+        scored = rival.scored(*alike(part.learn, part.judge), setting)
         for cut in rival.cuts:
             found.append((score(decide(scored, cut), part.known, part.unit).f1(), setting, cut))
     best = max(figure for figure, *_ in found)

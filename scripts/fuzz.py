@@ -244,6 +244,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=None, help="Work here and keep the inputs that were findings.")
     parser.add_argument("--commit", help="Of the program, for the record; by default the one checked out here.")
     given = parser.parse_args()
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # drivers of a GPU warn under a bound of memory, whatever the input
     begun, program = time.time(), commit(given.commit)
     with tempfile.TemporaryDirectory() as name:
         folder = (given.keep or Path(name)).resolve()

@@ -175,6 +175,7 @@ def import_all() -> None:
     if importlib.util.find_spec("pandas") is not None:
         import pandas  # noqa: F401 - pyarrow imports it when it is there
     torch.set_num_threads(1)
+    torch.cuda.is_available = lambda: False  # a GPU's driver warns under a bound of memory, whatever the input
     for module in pkgutil.walk_packages(oscar_causal.__path__, "oscar_causal."):
         if not module.name.endswith("__main__"):
             try:
@@ -244,7 +245,6 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, default=None, help="Work here and keep the inputs that were findings.")
     parser.add_argument("--commit", help="Of the program, for the record; by default the one checked out here.")
     given = parser.parse_args()
-    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # drivers of a GPU warn under a bound of memory, whatever the input
     begun, program = time.time(), commit(given.commit)
     with tempfile.TemporaryDirectory() as name:
         folder = (given.keep or Path(name)).resolve()

@@ -20,6 +20,7 @@ from oscar_causal.discovery.contexts import Stream
 from oscar_causal.discovery.local import discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.results import read_run, read_table
+from oscar_causal.discovery.subject import Variants, prepare
 from oscar_causal.errors import UsageError
 from oscar_causal.score.bench.settings import BenchSettings
 from oscar_causal.score.bench.table_1 import rows as table_1_rows
@@ -96,6 +97,35 @@ def test_it_gets_what_the_page_promises(workshop: Any) -> None:
     again = next(discover(model, data.take([1]), config))[0]
     assert got[2] == got[1]  # whatever was explained before
     assert again == both[1]
+
+
+def test_every_way_to_ask_the_model_is_counted(workshop: Any) -> None:
+    """Slopes are worth three passes each, and contexts that the model builds itself (as on a GPU) count like others."""
+
+    class Builds:
+        """Also answers variants, and slopes."""
+
+        def __init__(self, model: Any) -> None:
+            self.model = model
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.model, name)
+
+        def responses(self, variants: Variants, labels: torch.Tensor) -> torch.Tensor:
+            return torch.zeros(len(variants.masks), 1, len(labels))
+
+        def label_slopes(self, sequence: Contexts, labels: Any, law: Any, shares: Any) -> torch.Tensor:
+            return torch.zeros(len(shares), sequence.event_ids.shape[1], len(labels))
+
+    def asks(model: Any, sequence: Contexts, labels: Any, stream: Stream) -> list[list[EventEvidence]]:
+        subject = prepare(model, sequence, sequence_id="s", seed=0, shuffle=False)
+        model.responses(Variants(subject, np.zeros((5, 2), bool), "mine"), torch.as_tensor(labels))
+        model.label_slopes(sequence, torch.as_tensor(labels), subject.law, (0.0, 0.4))
+        return [[]]
+
+    model = Builds(workshop.response(6, lambda present: np.where(present[:, :1], 0.9, 0.1)))
+    ((found,),) = discover(model, sequences(["e0", "e1"]), DiscoveryConfig(estimator=asks))
+    assert found.contexts == 1 + 5 + 3 * 2
 
 
 def test_background_knowledge_holds_for_it_too(workshop: Any) -> None:

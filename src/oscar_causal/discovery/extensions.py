@@ -21,6 +21,7 @@ import torch
 from torch import Tensor
 
 from oscar_causal.density.interface import Contexts
+from oscar_causal.density.slopes import PASSES
 from oscar_causal.discovery.boundary import EventEvidence
 from oscar_causal.discovery.contexts import Int64, Stream
 from oscar_causal.errors import UsageError
@@ -117,22 +118,30 @@ class OwnLaw:
 
 
 class _Counted:
-    """A model that counts the contexts it is asked about."""
+    """A model that counts the contexts it is asked about; a pass forward and back counts as `PASSES`."""
 
     def __init__(self, model: Any) -> None:
         self._model, self.contexts = model, 0
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._model, name)
+        found = getattr(self._model, name)
+        if name not in _SPENT:
+            return found
 
-    def label_probs(self, contexts: Contexts, labels: Tensor, positions: Tensor) -> Tensor:
-        self.contexts += len(contexts.event_ids)
-        probs: Tensor = self._model.label_probs(contexts, labels, positions)
-        return probs
+        def ask(*given: Any) -> Tensor:
+            self.contexts += _SPENT[name](*given)
+            answer: Tensor = found(*given)
+            return answer
 
-    def event_probs(self, sequence: Contexts) -> Tensor:
-        law: Tensor = self._model.event_probs(sequence)
-        return law
+        return ask
+
+
+_SPENT: dict[str, Callable[..., int]] = {
+    "label_probs": lambda contexts, labels, positions: len(contexts.event_ids),
+    "responses": lambda variants, labels: len(variants.masks),
+    "label_slopes": lambda sequence, labels, law, shares: PASSES * len(labels) * len(shares),
+}
+"""Question -> contexts that its answer takes, or their worth."""
 
 
 def _checked(found: Any, names: set[str], count: int, name: str) -> list[tuple[EventEvidence, ...]]:

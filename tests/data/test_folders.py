@@ -286,6 +286,24 @@ def test_modes_follow_the_umask(tmp_path: Path) -> None:
     assert [path.stat().st_mode & 0o777 for path in (tmp_path / "a", tmp_path / "a" / "x")] == [0o750, 0o640]
 
 
+def test_a_second_holder_that_waits_comes_after_the_first(tmp_path: Path) -> None:
+    order, begun = list[str](), threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with folders.exclusive(tmp_path / "lock", what="writing", wait=True):
+            order.append("second")
+
+    with folders.exclusive(tmp_path / "lock", what="writing"):
+        other = threading.Thread(target=second)
+        other.start()
+        begun.wait()
+        other.join(0.1)
+        order.append("first")
+    other.join()
+    assert order == ["first", "second"]
+
+
 def test_two_writers_of_one_file(tmp_path: Path) -> None:
     path = tmp_path / "x"
     with folders.exclusive(tmp_path / "x.partial", what="writing x") as held:

@@ -197,11 +197,12 @@ def remove_leftovers(folder: Path) -> None:
         _remove(path)
 
 
-def exclusive(path: Path, *, what: str) -> IO[bytes]:
-    """Open and lock a file for this process alone; a second holder is an error. A kill releases it; so does close()."""
+def exclusive(path: Path, *, what: str, wait: bool = False) -> IO[bytes]:
+    """Open and lock a file for this process alone; a second holder is an error, or with `wait` is waited for. A kill
+    releases it; so does close()."""
     file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666), "r+b")
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         if os.path.samestat(os.fstat(file.fileno()), path.stat()):
             return file
         busy: OSError | None = None

@@ -6,9 +6,11 @@ All replace event types by the same draws of Tf_x as `intervention` does, and re
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from oscar_causal.density.interface import LabelDensity
 from oscar_causal.discovery.contexts import Bool, Float64, Int64, Stream
 from oscar_causal.discovery.prefix import PrefixConfig, prefix_curves, sample_pasts
 from oscar_causal.discovery.subject import Subject, respond
@@ -94,19 +96,25 @@ class ShapleySampling:
 
     def rate(self, case: Case) -> Ratings:
         """See `Method`. All labels share the passes."""
-        count = len(case.subject.types)
-        observed = _respond(case, np.zeros((1, count), bool), "shapley")  # (1, Y')
-        total = np.zeros((count, len(case.labels)))
-        for n, order in enumerate(_orders(case, count, self.permutations)):
-            added = np.argsort(order)  # when each type is added
-            masks = added[None, :] >= np.arange(count)[:, None]  # (K, K): row k keeps the first k types
-            outcomes = _respond(case, masks, f"shapley {n}")
-            total[order] += np.diff(np.concatenate([outcomes, observed]), axis=0)
-        return Ratings(total / self.permutations, 1 + self.permutations * count)
+        values = shapley_values(case.model, case.subject, case.labels, self.permutations)
+        return Ratings(values, 1 + self.permutations * len(case.subject.types))
 
 
-def _orders(case: Case, types: int, orders: int) -> Int64:
-    uniforms = Stream(case.subject.seed, case.subject.sequence_id, "shapley orders").uniforms(orders, types)
+def shapley_values(model: LabelDensity, subject: Subject, labels: Int64, permutations: int) -> Float64:
+    """Mean change of P(label) as a type is added to those before it in random orders: (K, Y')."""
+    count = len(subject.types)
+    observed = respond(model, subject, np.zeros((1, count), bool), labels, "shapley")  # (1, Y')
+    total = np.zeros((count, len(labels)))
+    for n, order in enumerate(_orders(subject, count, permutations)):
+        added = np.argsort(order)  # when each type is added
+        masks = added[None, :] >= np.arange(count)[:, None]  # (K, K): row k keeps the first k types
+        outcomes = respond(model, subject, masks, labels, f"shapley {n}")
+        total[order] += np.diff(np.concatenate([outcomes, observed]), axis=0)
+    return total / permutations
+
+
+def _orders(subject: Subject, types: int, orders: int) -> Int64:
+    uniforms = Stream(subject.seed, subject.sequence_id, "shapley orders").uniforms(orders, types)
     return uniforms.argsort(1)
 
 
@@ -118,19 +126,21 @@ class PrefixMoves:
 
     def rate(self, case: Case) -> Ratings:
         """See `Method`. The largest of a type's positions that raise P(label); types that never do get 0."""
-        subject, c = case.subject, self.config.context
-        length = len(subject.event_ids)
-        scores = np.zeros((len(subject.types), len(case.labels)))
-        if length <= c + 1:
-            return Ratings(scores, 0)
-        pasts = sample_pasts(
-            case.model, subject.sequence, self.config, seed=subject.seed, sequence_id=subject.sequence_id
-        )
-        curves = prefix_curves(case.model, subject.sequence, pasts, case.labels, c)
-        sd = curves.cmi_nats.std(0, ddof=1)
-        above = (curves.cmi_nats - curves.cmi_nats.mean(0)) / np.where(sd > 0, sd, np.inf)  # (L - c, Y')
-        np.maximum.at(scores, subject.owner[c:], np.where(curves.indicator >= 0, above, 0.0))
-        return Ratings(scores, curves.contexts)
+        if len(case.subject.event_ids) <= self.config.context + 1:
+            return Ratings(np.zeros((len(case.subject.types), len(case.labels))), 0)
+        scores, contexts = prefix_moves(case.model, case.subject, case.labels, self.config)
+        return Ratings(scores, contexts)
+
+
+def prefix_moves(model: Any, subject: Subject, labels: Int64, config: PrefixConfig) -> tuple[Float64, int]:
+    """See `PrefixMoves`: (K, Y'), and the contexts spent; for sequences of at least c + 2 events."""
+    c, scores = config.context, np.zeros((len(subject.types), len(labels)))
+    pasts = sample_pasts(model, subject.sequence, config, seed=subject.seed, sequence_id=subject.sequence_id)
+    curves = prefix_curves(model, subject.sequence, pasts, labels, c)
+    sd = curves.cmi_nats.std(0, ddof=1)
+    above = (curves.cmi_nats - curves.cmi_nats.mean(0)) / np.where(sd > 0, sd, np.inf)  # (L - c, Y')
+    np.maximum.at(scores, subject.owner[c:], np.where(curves.indicator >= 0, above, 0.0))
+    return scores, curves.contexts
 
 
 def _uniforms(subject: Subject, contexts: int, purpose: str) -> Float64:

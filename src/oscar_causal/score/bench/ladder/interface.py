@@ -86,6 +86,8 @@ class Explained:
     """Forward passes of the label model for a sequence; None: it asks none."""
     chosen: Mapping[str, Any] = field(default_factory=dict)
     """Settings chosen on `judge`."""
+    extra: Mapping[str, float] = field(default_factory=dict)
+    """Further figures of the row, e.g. agreement between training seeds."""
 
 
 Method = Callable[[Part], Explained]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,12 +20,15 @@ FEW = ModelSettings(pool=15, rules=False)
 CAUSE = "E00"
 
 
-def drawn(count: int, seed: int) -> Dataset:
-    """Eight sorts of events; y comes with E00 and with nothing else, but for one sequence in twenty."""
+def drawn(count: int, seed: int, weak: float = 0.0) -> Dataset:
+    """Eight sorts of events; y comes with E00, with E01 in this share of the sequences that lack E00, and with nothing
+    else; in one sequence of twenty the contrary is recorded.
+    """
     luck, rows = np.random.default_rng(seed), []
     for i in range(count):
         events = [f"E{k:02d}" for k in luck.permutation(8)[:4]]
-        came = (CAUSE in events) != (luck.random() < 0.05)
+        comes = CAUSE in events or ("E01" in events and luck.random() < weak)
+        came = comes != (luck.random() < 0.05)
         rows.append(
             {"sequence_id": f"{seed}-{i}", "events": events, "times": [0, 1, 2, 3], "labels": ["y"] if came else []}
         )
@@ -60,6 +64,22 @@ def test_patterns_and_fused_without_a_network_find_what_counts_show(one_cause: P
     alone = rows["fused without network"](one_cause)
     assert named(alone) == expected
     assert alone.extra == {"pool": 15.0, "rules": 0.0}
+
+
+def test_patterns_tell_who_acted_where_two_are_there(one_cause: Part) -> None:
+    """E01 raises P(y) from 0.05 to 0.32: alone it acted by (0.32 - 0.05) / 0.95 / 0.32, or 89 %; beside E00, with which
+    y nearly always comes, it did not.
+    """
+    given = replace(one_cause, train=drawn(4000, 3, 0.3), test=drawn(300, 4, 0.3))
+    found = named(fleet_rows.read_patterns(given, FEW))
+    seen = set()
+    for i in range(300):
+        there = {"E00", "E01"} & set(given.test.events_of(i))
+        if given.test.labels_of(i) and there:
+            expected = {"E00"} if "E00" in there else {"E01"}
+            assert found[given.test.sequence_ids[i].as_py(), "y"] == expected
+            seen.add(frozenset(there))
+    assert len(seen) == 3
 
 
 def test_a_model_without_a_network_says_the_same_of_everything(one_cause: Part) -> None:

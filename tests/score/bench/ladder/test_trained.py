@@ -117,7 +117,7 @@ def test_tuned_prefix_is_prefix_at_the_chosen_settings(part: Callable[..., Part]
 
 
 def test_cuts() -> None:
-    scores = {"A": 4.0, "B": 2.0, "C": 2.0, "D": 1.0, "E": -8.0}
+    scores = {"A": 4.0, "B": 2.0, "C": 2.0, "D": 1.0, "E": -8.0, "F": 0.0}
     named = {
         Cut(): "ABCD",
         Cut(least=2.0): "ABC",
@@ -185,7 +185,10 @@ def test_the_second_seed_is_asked_the_same(
 ) -> None:
     """The first seed finds two causes, the second one of them and takes the other for an inhibitor."""
     weights = {3: (0.4, 0.3), 4: (0.4, -0.2)}
-    monkeypatch.setattr(trained, "model_of", lambda part, seed, settings: known(*weights[seed]))
-    found = with_agreement(DiscoveryConfig(), FEW)(part(test=night, seed=3))
+    monkeypatch.setattr(
+        trained, "trained_on", lambda data, part, seed, settings: ModelSet((known(*weights[seed]),), ())
+    )
+    row = with_agreement(trained_rows({"intervention": ESTIMATORS["intervention"]}, FEW)["intervention"])
+    found = row(part(test=night, seed=3))
     assert found.answers[PAIR].causes == {"E00", "E01"}
     assert found.extra == {"agreement": 0.5, "sign_changes": 0.5}

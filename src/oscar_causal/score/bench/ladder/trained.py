@@ -29,7 +29,7 @@ from oscar_causal.score.bench.ladder.estimators_alone import (
     slopes_alone,
 )
 from oscar_causal.score.bench.ladder.interface import Answers, Explained, Method, Part, answers_of
-from oscar_causal.score.bench.ladder.models import ModelSettings, device, model_of, trained_on, true_model
+from oscar_causal.score.bench.ladder.models import ModelSettings, device, trained_on, true_model
 
 TUNED = " (tuned)"
 TRUE = "true P: "
@@ -167,14 +167,12 @@ def explained(model: Any, data: Dataset, config: DiscoveryConfig) -> Explained:
     return Explained(answers_of(boundaries), passes / max(len(data), 1))
 
 
-def with_agreement(config: DiscoveryConfig, settings: ModelSettings | None = None) -> Method:
-    """The row of a configuration, with the share of its causes that a second training seed finds again."""
+def with_agreement(method: Method) -> Method:
+    """A row, with the share of its causes that the same method finds again with the next training seed."""
 
     def explain(part: Part) -> Explained:
-        first, second = (
-            explained(model_of(part, seed, settings), part.test, config) for seed in (part.seed, part.seed + 1)
-        )
-        return replace(first, extra=agreement(first.answers, second.answers))
+        first, second = method(part), method(replace(part, seed=part.seed + 1))
+        return replace(first, extra={**first.extra, **agreement(first.answers, second.answers)})
 
     return explain
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 import torch
 
@@ -16,7 +15,8 @@ from oscar_causal.data.synthetic.worlds import make_world
 from oscar_causal.data.synthetic.worlds.write import write_world
 from oscar_causal.data.vocabulary import SPECIAL_IDS, Vocabulary
 from oscar_causal.density.interface import Contexts
-from oscar_causal.score.bench.ladder.interface import Part, Reasons, Truth
+from oscar_causal.score.bench.ladder.interface import Part
+from oscar_causal.score.bench.ladder.worlds import read_reasons
 
 NAMES = tuple(f"E{k:02d}" for k in range(30))
 
@@ -70,19 +70,6 @@ def night() -> Dataset:
     return from_records([{"sequence_id": "night", "events": events, "times": list(range(7)), "labels": ["y"]}])
 
 
-def truth_of(data: Dataset) -> Truth:
-    """Causes and neutral types of every label of these sequences."""
-    assert data.path is not None
-    roles: dict[tuple[str, str], dict[str, set[str]]] = {
-        (data.sequence_ids[i].as_py(), label): {"cause": set(), "neutral": set()}
-        for i in range(len(data))
-        for label in data.labels_of(i)
-    }
-    for row in pq.read_table(data.path / "why").to_pylist():
-        roles.get((row["sequence_id"], row["label"]), {}).get(row["role"], set()).add(row["event"])
-    return {pair: Reasons(frozenset(part["cause"]), frozenset(part["neutral"])) for pair, part in roles.items()}
-
-
 @pytest.fixture(scope="session")
 def world_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A world in which a static covariate decides which event counts."""
@@ -99,7 +86,7 @@ def part(world_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Callab
     def make(**given: Any) -> Part:
         train, test = (read_dataset(world_folder / name) for name in ("train", "test"))
         judge = test.take(np.arange(40, 60))
-        usual = {"test": test.take(np.arange(40)), "learn": train, "judge": judge, "known": truth_of(judge)}
+        usual = {"test": test.take(np.arange(40)), "learn": train, "judge": judge, "known": read_reasons(judge)}
         return Part(**{"train": train, **usual, "work": work, "world": make_world("static", 5), **given})
 
     return make

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,37 +19,30 @@ from oscar_causal.density.model import sequence_contexts
 from oscar_causal.errors import UsageError
 from oscar_causal.score.bench.ladder.interface import Part
 from oscar_causal.score.bench.ladder.measuring import measure
-from oscar_causal.score.bench.ladder.rows import METHODS
+from oscar_causal.score.bench.ladder.models import true_model
 from oscar_causal.score.bench.ladder.tables import RodSettings, bench_ladder
-from oscar_causal.score.bench.ladder.true_p import true_model
 from oscar_causal.score.bench.ladder.worlds import WorldGround
 
 
-@pytest.fixture(scope="module")
-def static_world(tmp_path_factory: pytest.TempPathFactory) -> Part:
-    ground = WorldGround("static", 5, tmp_path_factory.mktemp("worlds"), train=200, test=60, judge=10)
-    ground.make()
-    (part,) = ground.parts()
-    return part
-
-
-def test_true_probabilities_reach_the_estimators(static_world: Part) -> None:
+def test_true_probabilities_reach_the_estimators(part: Callable[..., Part]) -> None:
     """Through contexts, vocabulary and encoding the model still gives the world's own P."""
-    model, world = true_model(static_world), make_world("static", 5)
-    expected = world.probs(draw(world, 70, "test").recorded)
-    encoded = encode(static_world.test, model.vocabulary, max_length=model.max_length, channels=())
+    given, world = part(), make_world("static", 5)
+    model = true_model(given, given.train, given.test)
+    expected = world.probs(draw(world, 60, "test").recorded)
+    encoded = encode(given.test, model.vocabulary, max_length=model.max_length, channels=())
     labels = torch.arange(len(model.vocabulary.labels))
     order = [world.label_names.index(name) for name in model.vocabulary.labels]
-    for i in range(60):
+    for i in range(40):
         sequence = sequence_contexts(encoded, i)
         whole = torch.tensor([sequence.event_ids.shape[1]])
         np.testing.assert_allclose(model.label_probs(sequence, labels, whole)[0, 0], expected[i][order], rtol=1e-6)
 
 
-def test_slopes_of_true_probabilities_are_differences_of_log_odds(static_world: Part) -> None:
+def test_slopes_of_true_probabilities_are_differences_of_log_odds(part: Callable[..., Part]) -> None:
     """With nothing faded the slope of a type is the fall of the log odds without it."""
-    model = true_model(static_world)
-    encoded = encode(static_world.test, model.vocabulary, max_length=model.max_length, channels=())
+    given = part()
+    model = true_model(given, given.train, given.test)
+    encoded = encode(given.test, model.vocabulary, max_length=model.max_length, channels=())
     seen = 0
     for i in range(20):
         sequence = sequence_contexts(encoded, i)
@@ -120,13 +114,3 @@ def test_a_missing_package_leaves_its_row_out(tmp_path: Path, monkeypatch: pytes
     ground.make()
     told = measure(ground, ground.digest, "L1 logistic")
     assert "needs the package sklearn" in told["left_out"]
-
-
-def test_every_estimator_says_what_it_costs(static_world: Part) -> None:
-    few = replace(static_world, test=static_world.test.take(np.arange(4)))
-    for name in METHODS:
-        if name.startswith("true P"):
-            found = METHODS[name](few)
-            assert found.passes is not None
-            assert found.passes > 0
-            assert {pair[0] for pair in found.answers} <= set(few.test.sequence_ids.to_pylist())

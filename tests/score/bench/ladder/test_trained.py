@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.folds import ModelSet
 from oscar_causal.discovery.oneshot import DiscoveryConfig
 from oscar_causal.score.bench.ladder import estimators_alone, trained
-from oscar_causal.score.bench.ladder.cuts import Cut, f1
-from oscar_causal.score.bench.ladder.interface import Answer, Explained, Part, Reasons, same
+from oscar_causal.score.bench.ladder.interface import Answer, Explained, Part, Reasons
 from oscar_causal.score.bench.ladder.models import ModelSettings
 from oscar_causal.score.bench.ladder.trained import (
     ESTIMATORS,
@@ -27,6 +25,7 @@ from oscar_causal.score.bench.ladder.trained import (
     true_rows,
     with_agreement,
 )
+from oscar_causal.score.bench.ladder.tuning import Cut, grid
 
 FEW = ModelSettings(steps=3, judged=10)
 PAIR = ("night", "y")
@@ -79,18 +78,6 @@ def test_events_that_the_model_does_not_know_are_left_alone(known: Any, night: D
     assert set(found.scores) == {f"E{k:02d}" for k in range(1, 6)}
 
 
-def test_true_rows_are_what_they_were(world_folder: Path, part: Callable[..., Part]) -> None:
-    """The same estimators by another way: wrapped models, counted by hand."""
-    methods = pytest.importorskip("oscar_causal.score.bench.ladder.methods")
-    if not hasattr(methods, "Stand"):
-        pytest.skip("there is one way only")
-    rows, stand, given = true_rows(ESTIMATORS), methods.Stand(world_folder, 12), part(test=part().test.take(range(12)))
-    for name in ("slopes alone", "leave-one-out", "prefix", "tested only", "intervention"):
-        expected, found = methods.METHODS[f"true P: {name}"](stand), rows[f"true P: {name}"](given)
-        assert {pair: answer.causes for pair, answer in found.answers.items()} == expected.found
-        assert found.passes == expected.passes
-
-
 def test_settings_are_chosen_on_judge_and_never_on_test(part: Callable[..., Part]) -> None:
     """With the true P some cut is right everywhere; with reasons that are wrong none is; without any, defaults hold."""
     right = part(test=part().test.take(range(10)))
@@ -120,7 +107,7 @@ def test_cuts() -> None:
     scores = {"A": 4.0, "B": 2.0, "C": 2.0, "D": 1.0, "E": -8.0, "F": 0.0}
     named = {
         Cut(): "ABCD",
-        Cut(least=2.0): "ABC",
+        Cut(least=1.0): "ABC",
         Cut(share=0.6): "A",
         Cut(top=2): "ABC",
         Cut(top=9): "ABCD",
@@ -129,18 +116,10 @@ def test_cuts() -> None:
     for cut, causes in named.items():
         assert cut.causes(scores) == set(causes), cut
     assert Cut().causes({}) == set()
-
-
-def test_f1_counts_every_pair_with_a_cause() -> None:
-    truth = {
-        ("1", "y"): Reasons(frozenset({"a=1", "b=1"}), unknown=frozenset({"n=1"})),
-        ("2", "y"): Reasons(frozenset({"a=1"})),
-        ("3", "y"): Reasons(frozenset()),
-    }
-    answers = {("1", "y"): Answer(frozenset({"a=2", "n=2"})), ("3", "y"): Answer(frozenset({"a=1"}))}
-    assert f1(answers, truth, same) == 0.0
-    by_variable = f1(answers, truth, lambda event: event[0])  # precision (1 + 0) / 2, recall (1/2 + 0) / 2
-    assert by_variable == pytest.approx(2 * 0.5 * 0.25 / 0.75)
+    assert Cut(least=0.5).inhibitors(scores) == {"E"}
+    answers = {PAIR: Answer(scores=scores)}
+    lasts = {min((scores[event] for event in cut.causes(scores)), default=0.0) for cut in grid(answers)}
+    assert lasts >= {4.0, 2.0, 1.0}  # every strength can be the last that passes
 
 
 def test_agreement_is_over_the_causes_of_the_first() -> None:

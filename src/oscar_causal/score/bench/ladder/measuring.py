@@ -20,7 +20,7 @@ from oscar_causal.data.synthetic.worlds import FIRST_RECORDED_SEED, RECORD_ONLY
 from oscar_causal.errors import MissingExtra, UsageError
 from oscar_causal.score.bench.ladder.counting import perfect_boundary
 from oscar_causal.score.bench.ladder.interface import Answer, Ground, same
-from oscar_causal.score.bench.ladder.rows import METHODS
+from oscar_causal.score.bench.ladder.rows import METHODS, QUICK_METHODS
 from oscar_causal.score.bench.ladder.scoring import score
 from oscar_causal.score.bench.ledger import machine
 from oscar_causal.score.matching import Pair
@@ -46,6 +46,8 @@ class Measuring:
     record: str | None = None
     """A prediction, written beforehand: lets kinds and seeds run that are kept for the record."""
     commit: str | None = None
+    quick: bool = False
+    """With hardly trained models."""
 
     def __post_init__(self) -> None:
         for ground in self.grounds:
@@ -64,7 +66,7 @@ def run(settings: Measuring, on_row: OnRow = lambda line: None) -> dict[str, Any
             digests[name] = digest
             on_row(line)
         tasks = [
-            (ground, digests[ground.name], row)
+            (ground, digests[ground.name], row, settings.quick)
             for ground in settings.grounds
             for row in settings.rows
             if not (settings.missing and _there(ledger, f"{ground.name}/{row}", digests[ground.name]))
@@ -116,7 +118,7 @@ def _all(
         yield from (one.result() for one in done)
 
 
-def measure(ground: Ground, digest: str, row: str) -> dict[str, Any]:
+def measure(ground: Ground, digest: str, row: str, quick: bool = False) -> dict[str, Any]:
     """The figures of one row on one ground; `left_out` where a package is missing."""
     import torch
 
@@ -124,16 +126,17 @@ def measure(ground: Ground, digest: str, row: str) -> dict[str, Any]:
     told: dict[str, Any] = {"key": f"{ground.name}/{row}", "digest": digest}
     answers: dict[Pair, Answer] = {}
     best: dict[Pair, Answer] = {}
-    passes, chosen, seconds = [], [], 0.0
+    passes, chosen, extra, seconds = [], [], [], 0.0
     unit: Callable[[str], str] = same
     try:
         for part in ground.parts():
             begun = time.monotonic()
-            found = METHODS[row](part)
+            found = (QUICK_METHODS if quick else METHODS)[row](part)
             seconds += time.monotonic() - begun
             answers |= found.answers
             passes.append((found.passes, len(part.test)))
             chosen.append(dict(found.chosen))
+            extra.append((dict(found.extra), len(part.test)))
             best |= perfect_boundary(part).answers
             unit = part.unit
     except MissingExtra as error:
@@ -144,6 +147,7 @@ def measure(ground: Ground, digest: str, row: str) -> dict[str, Any]:
         **scores.figures(),
         "minus_presence": scores.minus(reference),
         "own": dict(ground.own(answers)),
+        **{name: _mean([(some.get(name), count) for some, count in extra]) for name in (extra[0][0] if extra else ())},
         "passes": _mean(passes),
         "chosen": [some for some in chosen if some],
         "seconds": seconds,

@@ -109,7 +109,7 @@ def _table(
     to_page: Callable[[dict[str, Any]], str],
 ) -> dict[str, Any]:
     path = settings.out / f"{name}.json"
-    asked = ("workers", "missing", "until", "record", "commit")
+    asked = ("workers", "missing", "until", "record", "commit", "quick")
     measuring = Measuring(
         path, grounds, choose_rows(known, settings.rows), **{key: getattr(settings, key) for key in asked}
     )

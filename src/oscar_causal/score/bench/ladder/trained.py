@@ -19,7 +19,6 @@ from oscar_causal.discovery.local import one_thread
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.discovery.prefix import PrefixConfig
 from oscar_causal.score.bench.estimators import THRESHOLDS, prefix_settings
-from oscar_causal.score.bench.ladder.cuts import Cut, f1, grid
 from oscar_causal.score.bench.ladder.estimators_alone import (
     PrefixMoves,
     input_x_gradient,
@@ -30,8 +29,9 @@ from oscar_causal.score.bench.ladder.estimators_alone import (
 )
 from oscar_causal.score.bench.ladder.interface import Answers, Explained, Method, Part, answers_of
 from oscar_causal.score.bench.ladder.models import ModelSettings, device, trained_on, true_model
+from oscar_causal.score.bench.ladder.scoring import score
+from oscar_causal.score.bench.ladder.tuning import TUNED, Cut, cut_answers, grid
 
-TUNED = " (tuned)"
 TRUE = "true P: "
 CONTEXTS_C = (4, 15)
 """Values of c that the tuned `prefix` may choose from."""
@@ -123,7 +123,7 @@ def _tuned(estimator: Estimator, model_of: ModelOf, judged: int) -> Method:
         if estimator.decided is not None:
             return replace(explained(model, part.test, estimator.decided(config, cut)), chosen=chosen)
         given = explained(model, part.test, config)
-        return replace(given, answers=cut(given.answers), chosen=chosen)
+        return replace(given, answers=cut_answers(given.answers, cut), chosen=chosen)
 
     return explain
 
@@ -143,7 +143,7 @@ def _choose(
     for config in estimator.scored:
         answers = explained(model, judge, config).answers
         for cut in estimator.cuts(answers):
-            figure = f1(cut(answers), truth, part.unit)
+            figure = score(cut_answers(answers, cut), truth, part.unit).f1()
             if best is None or figure > best[0]:
                 best = figure, config, cut
     assert best is not None  # noqa: S101 - there is a cut at least

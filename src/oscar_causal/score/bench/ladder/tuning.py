@@ -6,14 +6,14 @@ Each rival has its default setting and cut, the first of each, and a grid; the t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from oscar_causal.data.sequences import Dataset, Ragged
-from oscar_causal.score.bench.ladder.interface import Answer, Explained, Method, Part, Positions
+from oscar_causal.score.bench.ladder.interface import Answer, Answers, Explained, Method, Part, Positions
 from oscar_causal.score.bench.ladder.scoring import score
 from oscar_causal.score.matching import Pair
 
@@ -31,10 +31,49 @@ class Scored:
 
 @dataclass(frozen=True)
 class Cut:
-    """Causes: the strongest `top` types (with ties) above `least`; inhibitors: those below -least."""
+    """Causes: types with a strength above `least` that have at least this `share` of the pair's largest and are among
+    the `top` largest (with ties); inhibitors: those below -least.
+
+    >>> sorted(Cut(share=0.5).causes({"A": 4.0, "B": 2.0, "C": 1.0, "D": -8.0}))
+    ['A', 'B']
+    """
 
     least: float = 0.0
     top: int | None = None
+    share: float = 0.0
+
+    def causes(self, scores: Mapping[str, float]) -> frozenset[str]:
+        """The types that pass."""
+        above = sorted((score for score in scores.values() if score > self.least), reverse=True)
+        if not above:
+            return frozenset()
+        last = above[min(self.top or len(above), len(above)) - 1]
+        floor = max(last, self.share * above[0])
+        return frozenset(event for event, score in scores.items() if score >= floor)
+
+    def inhibitors(self, scores: Mapping[str, float]) -> frozenset[str]:
+        """The types that speak against the label as clearly."""
+        return frozenset(event for event, score in scores.items() if score < -self.least)
+
+
+SHARES = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+TOPS = (1, 2, 3, 5)
+QUANTILES = 24
+
+
+def grid(answers: Answers) -> Iterator[Cut]:
+    """Shares, numbers of causes, and quantiles of the positive strengths, denser towards the largest."""
+    yield from (Cut(share=share) for share in SHARES)
+    yield from (Cut(top=top) for top in TOPS)
+    scores = np.array([score for answer in answers.values() for score in answer.scores.values() if score > 0])
+    if len(scores):
+        least = np.unique(np.quantile(scores, 1 - np.geomspace(1e-3, 1, QUANTILES)))
+        yield from (Cut(least=float(number)) for number in np.nextafter(least, 0.0))
+
+
+def cut_answers(answers: Answers, cut: Cut) -> dict[Pair, Answer]:
+    """The same answers with the causes that pass."""
+    return {pair: replace(answer, causes=cut.causes(answer.scores)) for pair, answer in answers.items()}
 
 
 @dataclass(frozen=True)
@@ -91,12 +130,8 @@ def decide(scored: Scored, cut: Cut) -> dict[Pair, Answer]:
     """
     answers = {}
     for pair, scores in scored.scores.items():
-        above = sorted((score for score in scores.values() if score > cut.least), reverse=True)
-        floor = above[cut.top - 1] if cut.top is not None and len(above) > cut.top else cut.least
-        causes = {e for e, score in scores.items() if score > cut.least and score >= floor}
-        inhibitors = {e for e, score in scores.items() if score < -cut.least}
         where = {} if scored.positions is None else scored.positions.get(pair, {})
-        answers[pair] = Answer(frozenset(causes), frozenset(inhibitors), scores, where)
+        answers[pair] = Answer(cut.causes(scores), cut.inhibitors(scores), scores, where)
     return answers
 
 

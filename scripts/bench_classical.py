@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 import psutil
 from bayesian_networks import boundary_scores, load_network
+from program import commit
 
 from oscar_causal.data.sequences import read_dataset
 from oscar_causal.data.synthetic import preset, write_fleet
@@ -217,7 +218,14 @@ def write_markdown(out: Path) -> None:
         if not path.exists():
             continue
         told = json.loads(path.read_text())
-        lines += [f"## {part}", "", str(bench.__doc__).strip(), "", f"{told['machine']}; seed {told['seed']}.", ""]
+        lines += [
+            f"## {part}",
+            "",
+            str(bench.__doc__).strip(),
+            "",
+            f"{told['machine']}; seed {told['seed']}; commit {told['commit']}.",
+            "",
+        ]
         names = list(dict.fromkeys(key for row in told["rows"] for key in row))
         lines += ["| " + " | ".join(names) + " |", "|" + "---|" * len(names)]
         lines += ["| " + " | ".join(_cell(row.get(name)) for name in names) + " |" for row in told["rows"]]
@@ -243,7 +251,7 @@ def main() -> None:
     for part in options.parts:
         rows = PARTS[part](options.seed, options.workers)
         machine = f"{options.workers} of {os.cpu_count()} cores, no GPU, Python {platform.python_version()}"
-        told = {"machine": machine, "seed": options.seed, "rows": rows}
+        told = {"machine": machine, "commit": commit(), "seed": options.seed, "rows": rows}
         (options.out / f"classical-{part}.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
     write_markdown(options.out)
 

@@ -220,7 +220,7 @@ def write_markdown(out: Path) -> None:
             "",
             str(bench.__doc__).strip(),
             "",
-            f"{told['machine']}; seed {told['seed']}; commit {told['commit']}.",
+            f"{told['machine']}; seed {told['seed']}; commit {told.get('commit', 'not recorded')}.",
             "",
         ]
         names = list(dict.fromkeys(key for row in told["rows"] for key in row))

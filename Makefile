@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: setup demo test check format web web-check bench bench-paper bench-speed full-size docs package lowest stories audit error-rates faults fuzz clean constraints mutants portability flips
+.PHONY: setup demo test check format web web-check bench bench-paper bench-speed docs package lowest stories audit error-rates faults fuzz clean constraints mutants portability flips
 
 setup: .venv/.setup-done
 
@@ -38,11 +38,8 @@ web/node_modules: web/package-lock.json
 	cd web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	touch $@
 
-bench: setup
-	$(BIN)/python scripts/bench_ground.py --out docs/results
-
-bench-paper: setup
-	$(BIN)/oscar bench table-1 --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"
+bench bench-paper: setup
+	$(BIN)/oscar bench table-1 --quick --out .bench/results --work .bench --commit "$$(git rev-parse HEAD)"
 
 docs: setup
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
@@ -71,20 +68,6 @@ fuzz: setup
 bench-speed: setup
 	$(BIN)/oscar bench speed --quick --out docs/results --work .bench --commit "$$(git rev-parse HEAD)"
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/bench_host.py --events 300
-
-FLEET ?= hard
-SEED ?= 0
-WORK ?= .bench/$(FLEET)-$(SEED)
-OUT ?= docs/results
-RUN ?= $(BIN)/python
-FULL = --fleet $(FLEET) --seed $(SEED) --sequences 300000 --preset base --steps 1700 --set '{"evaluations":2}' \
-	--work $(WORK) --out $(OUT) $(if $(COMMIT),--commit $(COMMIT))
-
-full-size:  # the figures at full size: one GPU and 16 cores, 20 minutes; make full-size FLEET=temporal SEED=1
-	mkdir -p $(WORK)
-	$(RUN) scripts/bench_discovery.py $(FULL) --validation 200 --test 400 --workers 12
-	$(RUN) scripts/bench_fleet.py $(FULL) --pool 1000 --validation 500 --test 7000 --looks 4 --workers 14 --off-map
-	$(RUN) scripts/bench_rules.py $(FULL) --mine 100000 --judge 8700 --workers 15
 
 error-rates: setup
 	OMP_NUM_THREADS=1 $(BIN)/python scripts/error_rates.py --out docs/results

@@ -30,6 +30,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from program import commit
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from oscar_causal.data.folders import write_json
@@ -196,7 +197,7 @@ def main() -> None:
     parser.add_argument("--events", type=int, default=Sizes.events)
     parser.add_argument("--together", type=int, default=64, help="sequences whose operations are counted")
     parser.add_argument("--labels-per-sequence", type=int, default=Sizes.labels_per_sequence)
-    parser.add_argument("--commit", default="unknown")
+    parser.add_argument("--commit", help="default: what git says")
     parser.add_argument("--out", type=Path, default=None)
     args = parser.parse_args()
     torch.set_num_threads(1)
@@ -208,7 +209,8 @@ def main() -> None:
         print(f"{name}, operations a sequence:", ", ".join(f"{part} {n:.0f}" for part, n in asked[name].items()))
     if args.out is not None:
         args.out.mkdir(parents=True, exist_ok=True)
-        made = {"machine": f"{platform.machine()} CPU", "cores": os.cpu_count(), "commit": args.commit}
+        made = {"machine": f"{platform.machine()} CPU", "cores": os.cpu_count()}
+        made["commit"] = commit(args.commit)
         write_json(args.out / "host.json", {"sizes": asdict(sizes), "milliseconds": found, "operations": asked, **made})
 
 

@@ -21,6 +21,7 @@ import numpy as np
 import torch
 from broken_assumptions import measure_assumptions, plot_assumptions
 from enumeration import enumerate_all
+from program import commit
 from speed_ratios import measure_speed, plot_speed
 
 from oscar_causal.data.folders import read_json, write_json
@@ -244,6 +245,7 @@ def main() -> None:
     for name in args.part or PARTS:
         measure, plot = PARTS[name]
         kept[name] = measure()
+        kept["commits"] = {**kept.get("commits", {}), name: commit()}
         plot(kept[name], args.figures)
         write_json(args.out, kept)
         print(name, "measured", flush=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import platform
 import shutil
 import statistics
@@ -20,6 +21,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from program import commit
 
 from oscar_causal.data.folders import write_json, write_text
 from oscar_causal.data.sequences import read_dataset
@@ -55,7 +57,8 @@ def main() -> None:
         figures: dict[str, Any] = {
             "sequences": asked.sequences,
             "events": asked.events,
-            "machine": platform.processor(),
+            "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+            "commit": commit(),
         }
         sources = open_sources(place / "results")
         figures["bytes"] = write_page(page_data(sources), place / "all.html")

@@ -21,6 +21,7 @@ from typing import Any
 import httpx
 import numpy as np
 from malformed_requests import malformed_requests
+from program import commit
 
 
 @contextmanager
@@ -132,6 +133,7 @@ async def measure(url: str, pid: int, args: argparse.Namespace) -> dict[str, Any
     await load(url, "explain", explain[:100], args.clients)  # first answers load libraries and fill caches
     memory = {"warm": [round(resident_mib(pid), 1)]}
     figures: dict[str, Any] = {"clients": args.clients, "contexts": args.contexts, "cores": os.cpu_count()}
+    figures["commit"] = commit()
     figures["load_before"] = os.getloadavg()[0]
     figures["explain"], memory["explain"] = await in_quarters(url, pid, "explain", explain, args.clients)
     figures["predict"], memory["predict"] = await in_quarters(url, pid, "predict", predict, args.clients)

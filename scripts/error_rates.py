@@ -7,6 +7,8 @@ figure is about the estimator and its tests, none about a trained network.
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from program import commit
 from response_models import (
     ResponseModel,
     additive,
@@ -316,7 +319,8 @@ def markdown(report: Row) -> str:
         "# Error rates of the intervention estimator",
         "",
         f"`make error-rates`, seed {report['seed']}, scale {report['scale']:g}, {report['machine']}, "
-        f"version {report['version']}. Perfect models: no figure here speaks about a trained network.",
+        f"version {report['version']}, commit {report['commit']}. Perfect models without slopes: no figure here speaks "
+        "about a trained network, nor about what is accepted by score, which needs slopes.",
     ]
     for part, title in TITLES.items():
         if part in report:
@@ -349,7 +353,8 @@ def main() -> None:
     report: Row = {
         "seed": options.seed,
         "scale": options.scale,
-        "machine": "two CPU cores",
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "commit": commit(),
         "version": oscar_causal.__version__,
     }
     for part in options.parts:

@@ -20,13 +20,14 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-from fleet_making import machine
 from story_steps import Story, checked, commit, fresh_folder
 
 from oscar_causal.data.rules import And, Event, Not, Or, Rule, event_names, format_rule, parse, positive_names
 from oscar_causal.data.sequences import Dataset, read_dataset
 from oscar_causal.errors import OscarError
 from oscar_causal.graph.rules.expert import relation
+from oscar_causal.score.bench.ledger import machine
+from oscar_causal.verbs.discover import fastest_device
 from oscar_causal.verbs.output import print_table
 
 KNOBS = ("drift=0.2", "temporal_labels=0.25", "decoys=0.9", "hidden_driver=0.25")
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             "story": "fleet",
             "seed": args.seed,
             "commit": commit(),
-            "machine": machine(),
+            "machine": machine(fastest_device()),
             "typed": story.typed,
             "seconds": round(time.monotonic() - begun, 1),
         }

@@ -24,6 +24,7 @@ BENCHES = {
     "rivals": "oscar_causal.score.bench.rivals",
     "all": "oscar_causal.score.bench.every",
     "speed": "oscar_causal.score.bench.speed",
+    "rules": "oscar_causal.score.bench.rule_recovery",
 }
 """Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
 ROD = ("ladder", "outside")

@@ -13,6 +13,7 @@ from oscar_causal.data.sequences import read_dataset
 from oscar_causal.data.synthetic import preset, write_fleet
 from oscar_causal.density.fitting import train
 from oscar_causal.density.settings import preset_config
+from oscar_causal.score.bench.place import Place
 from oscar_causal.score.bench.settings import BenchSettings, bench_settings
 
 
@@ -29,7 +30,9 @@ class Ready:
 def ready(tmp_path_factory: pytest.TempPathFactory) -> Ready:
     folder = tmp_path_factory.mktemp("bench")
     write_fleet(preset("demo", sequences=240, mean_length=26.0, sd_length=5.0), 0, folder / "fleet", workers=1)
-    train(read_dataset(folder / "fleet"), folder / "model", preset_config("tiny", steps=6, batch_tokens=1024))
+    place = Place(bench_settings(folder, quick=True, dataset=folder / "fleet"))
+    training = read_dataset(place.selected(place.training_rows))
+    train(training, folder / "model", preset_config("tiny", steps=6, batch_tokens=1024))
     return Ready(folder / "fleet", folder / "model", folder / "work")
 
 

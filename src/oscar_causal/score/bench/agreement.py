@@ -11,6 +11,7 @@ from oscar_causal.data.sequences import Dataset
 from oscar_causal.density.checkpoint import load_model
 from oscar_causal.density.model import OscarModel
 from oscar_causal.density.precision import float32_products
+from oscar_causal.discovery.local import unseen_indices
 from oscar_causal.discovery.oneshot import DiscoveryConfig, discover
 from oscar_causal.score.bench.place import Place, ShowProgress
 from oscar_causal.score.bench.settings import BenchSettings
@@ -28,7 +29,9 @@ def measure_agreement(settings: BenchSettings, show: ShowProgress) -> Iterator[d
     model = load_model(settings.model, device=settings.device)
     half = torch.bfloat16 if settings.device.startswith("cuda") else torch.float16  # bfloat16 fails on some CPUs
     single, low = model.compiled(torch.float32), model.compiled(half)
-    data = Place(settings, show).part.data
+    place = Place(settings, show)
+    rows = unseen_indices(settings.model, place.fleet)
+    data = place.data.take(rows[place.data.labels.lengths[rows] > 0][: settings.test])
     found: dict[str, Any] = {"half": str(half).removeprefix("torch."), "sequences": len(data)}
     for estimator in ("intervention", "prefix"):
         with show(f"agreement ({estimator})", "runs"), float32_products("highest"):

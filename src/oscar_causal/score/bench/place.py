@@ -1,4 +1,6 @@
-"""Where a benchmark works: one fleet, its models, the held-out sequences and their results, each made once and kept.
+"""Where a benchmark works: one fleet, its models, the test sequences and their results, each made once and kept.
+
+Test subjects are taken out of the fleet before anything is trained: they neither train, stop nor calibrate a model.
 
 Folders are named by a hash of all that decides their content, so rows and later calls find what is there already.
 """
@@ -94,17 +96,18 @@ class Place:
         if self.settings.model is not None and not changes:
             return self.settings.model
         config = self._training(changes)
-        if not np.array_equal(self.unseen, self._held_out(config)):
+        if not np.array_equal(self.unseen, self._test_rows(config)):
             raise UsageError(
-                f"--model: this row trains a model of its own; expected one that was trained with validation "
-                f"{config.validation} and seed {config.seed} too, so that both leave out the same subjects"
+                "--model: this row trains a model of its own; expected one that a benchmark of these settings trained "
+                f"(validation {config.validation}, seed {config.seed}), so that both are tested on the same subjects"
             )
-        folder = self._folder("model", {"config": config.to_json(), "dataset": self.data.info.get("digest")})
+        data = read_dataset(self.selected(self.training_rows))
+        folder = self._folder("model", {"config": config.to_json(), "dataset": data.info.get("digest")})
         if not folder.exists():
             self.processes.start()  # meanwhile
             with self.show("training", "steps") as show:
                 train(
-                    self.data,
+                    data,
                     folder,
                     config,
                     resume=unfinished(folder),
@@ -123,13 +126,31 @@ class Place:
 
     @cached_property
     def unseen(self) -> Int64:
-        """Sequences of the subjects that no model here is trained on; no model is needed to know them."""
-        if self.settings.model is not None:
-            return unseen_indices(self.settings.model, self.fleet)
-        return self._held_out(self._training({}))
+        """Sequences of the test subjects: no training here meets them in any role. No model is needed to know them."""
+        if self.settings.model is None:
+            return self._test_rows(self._training({}))
+        held = set(unseen_indices(self.settings.model, self.fleet).tolist())
+        found = np.array(sorted(held - self._stopping(self.settings.model)), np.int64)
+        if not len(found):
+            raise UsageError(
+                f"{self.settings.model}: stopped and calibrated on all held-out subjects of {self.fleet}; expected a "
+                "model trained on part of it (oscar select), so that other subjects can test it"
+            )
+        return found
 
-    def _held_out(self, config: TrainConfig) -> Int64:
-        return np.flatnonzero(held_out(self.data.subject_ids, config.validation, seed=config.seed))
+    def _test_rows(self, config: TrainConfig) -> Int64:
+        """As many subjects again as stop and calibrate the training, by another hash, none of those among them."""
+        ids = self.data.subject_ids
+        stopping, chosen = (held_out(ids, config.validation, seed=seed) for seed in (config.seed, config.seed + 1))
+        return np.flatnonzero(chosen & ~stopping)
+
+    def _stopping(self, model: Path) -> set[int]:
+        """Sequences of the subjects that stopped and calibrated a model, where it was trained on this fleet."""
+        if (model / "folds.json").exists():  # each fold was stopped by the subjects that it is to explain
+            return set(range(len(self.data)))
+        trained = read_json(model / "training.json")["config"]
+        marks = held_out(self.data.subject_ids, trained["validation"], seed=trained["seed"])
+        return set(np.flatnonzero(marks).tolist())
 
     @cached_property
     def unseen_labelled(self) -> Int64:
@@ -141,7 +162,8 @@ class Place:
 
     @cached_property
     def training_rows(self) -> Int64:
-        """The sequences that models are trained on."""
+        """The sequences that training gets, those that stop and calibrate it among them; classical methods get the
+        same."""
         return np.setdiff1d(np.arange(len(self.data)), self.unseen)
 
     @property

@@ -79,10 +79,10 @@ def _line(name: str, figures: Mapping[str, Any]) -> list[str]:
 
 def _notes(measured: Rows) -> list[str]:
     notes = [
-        "- Classical boundaries are learnt from training sequences and read where their events are present; a label's "
-        "truth is its rule, so a perfect global boundary is hard to beat here. Times of classical methods are for "
-        "learning (in brackets: of the processor, all processes added up), of one-shot methods for explaining the "
-        "held-out sequences; training is not in them, nor is the "
+        "- Classical boundaries are learnt from all sequences that the training of the model gets and read where their "
+        "events are present; a label's truth is its rule, so a perfect global boundary is hard to beat here. Times of "
+        "classical methods are for learning (in brackets: of the processor, all processes added up), of one-shot "
+        "methods for explaining the test sequences; training is not in them, nor is the "
         "population that `fused` draws its prior from (these same sequences as `intervention` sees them, own subject "
         "left out)."
     ]

@@ -67,8 +67,8 @@ def run(settings: Measuring, on_row: OnRow = lambda line: None) -> dict[str, Any
             on_row(line)
         tasks = [
             (ground, digests[ground.name], row, settings.quick)
+            for row in settings.rows  # ground after ground: a row of another ground waits for no other model
             for ground in settings.grounds
-            for row in settings.rows
             if not (settings.missing and _there(ledger, f"{ground.name}/{row}", digests[ground.name]))
         ]
         for figures in _all(pool, measure, _in_time(tasks, begun, settings.until), settings.workers):

@@ -39,7 +39,7 @@ class ModelSettings:
     events)."""
     judged: int = 300
     """Most sequences of `Part.judge` on which settings are chosen."""
-    pool: int = 2_000
+    pool: int = 600
     """Most sequences, held out of training, that a population is made of."""
     rules: bool = True
     """Does a population recover rules? `oscar population` does, unless told `--no-rules`."""

@@ -110,3 +110,17 @@ def test_options_that_a_bench_would_not_look_at_are_refused(oscar: Oscar, tmp_pa
     oscar("bench", "speed", *out, "--model", tmp_path / "m").refused("--model and --dataset", "both or neither")
     oscar("bench", "speed", *out, "--dataset", tmp_path / "d").refused("--model and --dataset", "both or neither")
     assert not (tmp_path / "out").exists()
+
+
+def test_labels_run_on_worlds(oscar: Oscar, tmp_path: Path) -> None:
+    sizes = ["--sequences", 150, "--test", 60, "--seed", 5, "--workers", 1, "--device", "cpu"]
+    call = ["bench", "labels", "--out", tmp_path, "--worlds", "static", *sizes, "--rows", "base*"]
+    ran = oscar(*call, "--json")
+    assert ran.code == 0, ran.err
+    assert json.loads(ran.out)["rows"]["static/5/base rate"]["skill"] == 0.0
+    ran = oscar(*call)
+    assert "| static/5 | 0.00 (0.00 to 0.00) |" in ran.out
+    assert "static/5: there already" in ran.err
+    ran = oscar("bench", "labels", "--out", tmp_path, "--worlds", "network")
+    assert (ran.code, ran.err.count("\n")) == (2, 1)
+    assert "kept for the record" in ran.err

@@ -29,9 +29,14 @@ BENCHES = {
 """Name -> module whose `BENCH` measures, writes its files and returns what it measured; `all`: those before it."""
 ROD = ("ladder", "outside")
 """Measured on worlds and on sets from elsewhere instead of a fleet: `oscar_causal.score.bench.ladder`."""
+LABELS = "labels"
+"""Label models on worlds: `oscar_causal.score.bench.label_models`."""
+EVERY = (*BENCHES, *ROD, LABELS)
+GPU_WORKERS = 4
+"""Processes of `labels` on one GPU: a small network leaves most of it idle."""
 ONLY = {
-    "--worlds": ROD,
-    "--record": ROD,
+    "--worlds": (*ROD, LABELS),
+    "--record": (*ROD, LABELS),
     "--estimator": ("table-1", "all"),
     "--sweep": ("speed",),
     "--data": ("outside",),
@@ -42,7 +47,7 @@ ONLY = {
 
 
 def run(
-    name: Annotated[str, typer.Argument(help=f"{', '.join((*BENCHES, *ROD))}.")],
+    name: Annotated[str, typer.Argument(help=f"{', '.join(EVERY)}.")],
     out: Annotated[Path, typer.Option(help="Folder for JSON, Markdown and PNG; rows of earlier calls are kept.")],
     quick: Annotated[bool, typer.Option("--quick", help="The demo fleet and a tiny model, on a CPU.")] = False,
     estimator: Annotated[
@@ -78,18 +83,18 @@ def run(
     ] = None,
     worlds: Annotated[
         str | None,
-        typer.Option(help="ladder, outside: these kinds of worlds (oscar synth --worlds) or sets, by commas."),
+        typer.Option(help="ladder, outside, labels: these kinds of worlds (oscar synth --worlds) or sets, by commas."),
     ] = None,
     record: Annotated[
         str | None,
-        typer.Option(help="ladder, outside: your prediction; lets seeds from 1000 on and the kept kinds run."),
+        typer.Option(help="ladder, outside, labels: your prediction; lets seeds from 1000 on and the kept kinds run."),
     ] = None,
     commit: Annotated[str | None, typer.Option(help="Of the program, for the record.")] = None,
     json: Json = False,
 ) -> None:
     """Make, train, discover and score what a table or figure of the paper needs; the paper's numbers beside ours."""
-    if name not in (*BENCHES, *ROD):
-        raise UsageError(f"bench: expected one of {', '.join((*BENCHES, *ROD))}, got {name!r}")
+    if name not in EVERY:
+        raise UsageError(f"bench: expected one of {', '.join(EVERY)}, got {name!r}")
     _refuse_idle(
         name,
         {
@@ -114,6 +119,11 @@ def run(
         }
         asked |= {"work": work, "workers": workers or os.cpu_count() or 1, "record": record, "commit": commit}
         _rod(name, {"out": out, "quick": quick, **asked, **sizes}, json=json)
+        return
+    if name == LABELS:
+        sizes = {"train": sequences, "test": test, "steps": steps, "seed": seed, "workers": workers}
+        words = {"worlds": worlds, "rows": rows, "device": device, "record": record, "commit": commit}
+        _labels(out, work, quick, json=json, **sizes, **words)
         return
     from oscar_causal.discovery.local import check_device
     from oscar_causal.score.bench.settings import bench_settings
@@ -166,6 +176,30 @@ def _rod(name: str, given: dict[str, Any], *, json: bool) -> None:
         sys.stdout.write(Path(found["files"]["md"]).read_text(encoding="utf-8"))
     else:
         print_lines(["nothing measured"])
+
+
+def _labels(out: Path, work: Path | None, quick: bool, *, json: bool, **given: Any) -> None:
+    """Every label model on every world; rows that are there already, on the same sequences, are kept."""
+    from oscar_causal.discovery.local import check_device
+    from oscar_causal.score.bench.label_models.measuring import QUICK, LabelSettings, run_labels
+    from oscar_causal.score.bench.label_models.models import ROWS
+    from oscar_causal.score.bench.running import choose_rows
+    from oscar_causal.verbs.discover import fastest_device
+
+    chosen = (QUICK if quick else {}) | {key: value for key, value in given.items() if value is not None}
+    if isinstance(chosen.get("worlds"), str):
+        chosen["worlds"] = tuple(part.strip() for part in chosen["worlds"].split(","))
+    chosen["rows"] = tuple(choose_rows(ROWS, chosen.get("rows")))
+    if "seed" in chosen:
+        chosen["seeds"] = (chosen.pop("seed"),)
+    chosen.setdefault("device", fastest_device())
+    check_device(chosen["device"])
+    chosen.setdefault("workers", (os.cpu_count() or 1) if chosen["device"] == "cpu" else GPU_WORKERS)
+    found = run_labels(LabelSettings(out, work or out / "work", **chosen), print_note)
+    if json:
+        print_json(found)
+    else:
+        sys.stdout.write(Path(found["files"]["md"]).read_text(encoding="utf-8"))
 
 
 def _refuse_idle(name: str, given: Mapping[str, Any]) -> None:

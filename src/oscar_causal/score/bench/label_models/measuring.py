@@ -29,7 +29,7 @@ from oscar_causal.score.bench.label_models.scoring import figures
 from oscar_causal.score.bench.ledger import add_row, machine, read_ledger
 
 NAME = "label-models"
-QUICK: dict[str, Any] = {"worlds": ("additive", "decay", "static"), "train": 2_000, "test": 500, "steps": 100}
+QUICK: dict[str, Any] = {"worlds": ("additive", "decay", "static"), "train": 2_000, "test": 500, "steps": 60}
 """`--quick`: minutes on two cores."""
 Result = TypeVar("Result")
 Say = Callable[[str], None]

@@ -36,9 +36,9 @@ def test_rows_are_measured_once(settings: LabelSettings) -> None:
     assert again["rows"] == first["rows"]
 
 
-def test_other_sequences_are_measured_again(settings: LabelSettings, tmp_path: Path) -> None:
+def test_other_sequences_are_measured_again(settings: LabelSettings) -> None:
     first = run_labels(replace(settings, rows=ROWS[:1]))
-    other = run_labels(replace(settings, rows=ROWS[:1], work=tmp_path / "more", train=160))
+    other = run_labels(replace(settings, rows=ROWS[:1], train=160))
     rows = [found["rows"]["static/5/base rate"] for found in (first, other)]
     assert rows[0]["digests"]["test"] == rows[1]["digests"]["test"]
     assert rows[0]["digests"]["train"] != rows[1]["digests"]["train"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from oscar_causal.data.metrics import average_precision
-from oscar_causal.data.sequences import Dataset
+from oscar_causal.data.sequences import Dataset, from_records
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.score.bench.label_models.features import StaticTable
@@ -41,6 +41,23 @@ def test_log_odds_that_add_up_are_learnt(
     true = Predicted(np.zeros(came[0].shape), np.array(probs)[:, None])
     found = figures(model(material), (came[0], came[1]), learnt, ["y"], true)
     assert least < found["skill"] < 1.01
+
+
+def test_trees_read_values_also_where_some_types_never_have_one(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(0)
+    records = [
+        {
+            "sequence_id": str(i),
+            "events": ["A", "END"],
+            "times": [0, 1],
+            "labels": ["high"] if x > 0 else [],
+            "value": [x, np.nan],
+        }
+        for i, x in enumerate(rng.normal(size=400))
+    ]
+    material = Material(from_records(records[:300]), from_records(records[300:]), tmp_path)
+    assert average_precision(trees(material).test, material.outcomes(material.asked))[0] > 0.98
 
 
 def test_the_plain_transformer_hears_order_and_presence_does_not(order_material: Material) -> None:

@@ -92,9 +92,9 @@ def run_labels(settings: LabelSettings, say: Say = lambda line: None) -> dict[st
     path = settings.out / f"{NAME}.json"
     ledger = read_ledger(path, NAME)
     rows = _possible(settings.rows, say)
-    folders = {
-        f"{kind}/{seed}": settings.work / f"{kind}-{seed}" for kind in settings.worlds for seed in settings.seeds
-    }
+    size = f"{settings.train}-{settings.test}"
+    pairs = [(kind, seed) for kind in settings.worlds for seed in settings.seeds]
+    folders = {f"{kind}/{seed}": settings.work / f"{kind}-{seed}-{size}" for kind, seed in pairs}
     made = [(_make, (world, folder, settings)) for world, folder in folders.items()]
     for line in _done(settings.workers, made):
         say(line)

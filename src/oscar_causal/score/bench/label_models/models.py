@@ -101,11 +101,15 @@ def trees(material: Material) -> Predicted:
     """Boosted trees on counts, time since the last occurrence and value there of every event type, and statics."""
     ensemble = load_extra("sklearn.ensemble", "boosted trees")
     types, static = min(TYPES, len(material.vocabulary.events)), StaticTable.of(material.learn)
+    tells: Any = slice(None)
 
     def table(part: Dataset) -> Any:
         encoded = material.encoded(part)
         columns = [counts(encoded, types), recencies(encoded, types), last_values(encoded, types), static(part)]
-        return np.concatenate(columns, axis=1)
+        return np.concatenate(columns, axis=1)[:, tells]
+
+    seen = table(material.learn)
+    tells = np.fmax.reduce(seen) > np.fmin.reduce(seen)  # a column without any value is an error to scikit-learn
 
     def fit(tables: Tables, came: Bool, judged: Bool) -> tuple[Float64, Float64]:
         model = ensemble.HistGradientBoostingClassifier(

@@ -17,9 +17,11 @@ from oscar_causal.data.batches import encode
 from oscar_causal.data.synthetic.worlds import draw, make_world
 from oscar_causal.density.model import sequence_contexts
 from oscar_causal.errors import UsageError
+from oscar_causal.score.bench.ladder import tables
 from oscar_causal.score.bench.ladder.interface import Part
-from oscar_causal.score.bench.ladder.measuring import measure
+from oscar_causal.score.bench.ladder.measuring import Measuring, measure
 from oscar_causal.score.bench.ladder.models import true_model
+from oscar_causal.score.bench.ladder.rows import FEW_WORLDS
 from oscar_causal.score.bench.ladder.tables import RodSettings, bench_ladder
 from oscar_causal.score.bench.ladder.worlds import WorldGround
 
@@ -114,3 +116,20 @@ def test_a_missing_package_leaves_its_row_out(tmp_path: Path, monkeypatch: pytes
     ground.make()
     told = measure(ground, ground.digest, "L1 logistic")
     assert "needs the package sklearn" in told["left_out"]
+
+
+def test_dear_rows_and_hardly_trained_networks_run_on_few_worlds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Measuring] = []
+    monkeypatch.setattr(tables, "run", lambda settings, on_row: asked.append(settings) or {"rows": {}})
+    bench_ladder(RodSettings(tmp_path), print)
+    bench_ladder(RodSettings(tmp_path, quick=True), print)
+    usual, quick = (settings.only for settings in asked)
+    assert set(usual) == set(FEW_WORLDS)
+    assert usual["kernel shap"] == tables.DEAR
+    assert "intervention" not in usual
+    assert quick["intervention"] == tables.QUICK_TRAINED
+    assert quick["true P: kernel shap"] == ()
+    seeds = {kind: sum(ground.name.startswith(f"{kind}/") for ground in asked[0].grounds) for kind in ("decay", "xor")}
+    assert seeds == {"decay": 3, "xor": 1}  # three on the core

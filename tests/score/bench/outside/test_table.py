@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from oscar_causal.data.sequences import read_dataset
-from oscar_causal.score.bench.ladder.rows import OUTSIDE
+from oscar_causal.score.bench.ladder.rows import OUTSIDE, TRAINED
 from oscar_causal.score.bench.outside.ground import SETS, OutsideGround
 
 Oscar = Callable[..., Any]
@@ -47,10 +47,11 @@ def test_every_set_gets_its_rows(oscar: Oscar, raw: Path, tmp_path: Path) -> Non
         assert [told[name] for name in figures] == [other["rows"][key][name] for name in figures]
 
 
-def test_every_row_of_a_set(oscar: Oscar, raw: Path, tmp_path: Path) -> None:
-    ran = call(oscar, raw, tmp_path / "out", "--worlds", "fines")
+def test_every_row_without_a_network_of_a_set(oscar: Oscar, raw: Path, tmp_path: Path) -> None:
+    rows = [row for row in OUTSIDE if row not in TRAINED] + ["pattern reading"]
+    ran = call(oscar, raw, tmp_path / "out", "--worlds", "fines", "--rows", ",".join(f"{row[:12]}*" for row in rows))
     assert ran.code == 0, ran.err
-    assert all(f"| {row} |" in ran.out for row in OUTSIDE)
+    assert all(f"| {row} |" in ran.out for row in rows)
 
 
 def test_a_set_that_is_not_there_is_skipped_with_one_line(oscar: Oscar, raw: Path, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -48,6 +48,8 @@ class Measuring:
     commit: str | None = None
     quick: bool = False
     """With hardly trained models."""
+    only: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """Row -> the kinds of grounds it is measured on, where these are not all."""
 
     def __post_init__(self) -> None:
         for ground in self.grounds:
@@ -69,6 +71,7 @@ def run(settings: Measuring, on_row: OnRow = lambda line: None) -> dict[str, Any
             (ground, digests[ground.name], row, settings.quick)
             for row in settings.rows  # ground after ground: a row of another ground waits for no other model
             for ground in settings.grounds
+            if row not in settings.only or ground.name.rsplit("/", 1)[0] in settings.only[row]
             if not (settings.missing and _there(ledger, f"{ground.name}/{row}", digests[ground.name]))
         ]
         for figures in _all(pool, measure, _in_time(tasks, begun, settings.until), settings.workers):

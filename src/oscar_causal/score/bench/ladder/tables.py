@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,16 @@ from oscar_causal.errors import UsageError
 from oscar_causal.score.bench.ladder.interface import Ground
 from oscar_causal.score.bench.ladder.measuring import Measuring, OnRow, run
 from oscar_causal.score.bench.ladder.page import draw, ladder_page, outside_page
-from oscar_causal.score.bench.ladder.rows import METHODS, OUTSIDE
+from oscar_causal.score.bench.ladder.rows import FEW_WORLDS, METHODS, OUTSIDE, TRAINED
 from oscar_causal.score.bench.ladder.worlds import WorldGround
 from oscar_causal.score.bench.outside.ground import SETS, OutsideGround
 from oscar_causal.score.bench.running import choose_rows
 
 QUICK = {"train": 2_000, "test": 60}
+DEAR = ("decay", "xor")
+"""Worlds on which the rows run that take thousands of passes."""
+QUICK_TRAINED = ("decay", "static", "chain")
+"""Worlds on which `--quick` trains a network."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +75,11 @@ def bench_ladder(settings: RodSettings, on_row: OnRow) -> dict[str, Any]:
         for kind in _chosen(settings.grounds, WORLDS, usual)
         for seed in settings.seeds(1, 3 if kind in CORE else 1)
     ]
-    return _table("ladder", settings, grounds, list(METHODS), on_row, lambda found: ladder_page(found["rows"]))
+    only: dict[str, Sequence[str]] = {}
+    if settings.quick:
+        only |= dict.fromkeys(TRAINED, QUICK_TRAINED)
+    only |= dict.fromkeys(FEW_WORLDS, () if settings.quick else DEAR)
+    return _table("ladder", settings, grounds, list(METHODS), on_row, lambda found: ladder_page(found["rows"]), only)
 
 
 def bench_outside(settings: RodSettings, on_row: OnRow) -> dict[str, Any]:
@@ -87,8 +95,9 @@ def bench_outside(settings: RodSettings, on_row: OnRow) -> dict[str, Any]:
             on_row(f"{kind}: skipped, there is no {missing[0]} in {settings.data / found[0].adapter.FOLDER}")
         else:
             grounds += found
+    known = [row for row in OUTSIDE if row not in FEW_WORLDS]
     return _table(
-        "outside", settings, grounds, OUTSIDE, on_row, lambda found: outside_page(found["rows"], found["grounds"])
+        "outside", settings, grounds, known, on_row, lambda found: outside_page(found["rows"], found["grounds"]), {}
     )
 
 
@@ -107,11 +116,12 @@ def _table(
     known: Sequence[str],
     on_row: OnRow,
     to_page: Callable[[dict[str, Any]], str],
+    only: Mapping[str, Sequence[str]],
 ) -> dict[str, Any]:
     path = settings.out / f"{name}.json"
     asked = ("workers", "missing", "until", "record", "commit", "quick")
     measuring = Measuring(
-        path, grounds, choose_rows(known, settings.rows), **{key: getattr(settings, key) for key in asked}
+        path, grounds, choose_rows(known, settings.rows), only=only, **{key: getattr(settings, key) for key in asked}
     )
     found = run(measuring, on_row)
     if not found["rows"]:

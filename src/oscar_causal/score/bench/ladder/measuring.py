@@ -122,7 +122,7 @@ def _all(
 
 
 def measure(ground: Ground, digest: str, row: str, quick: bool = False) -> dict[str, Any]:
-    """The figures of one row on one ground; `left_out` where a package is missing."""
+    """The figures of one row on one ground; `left_out` where a package or a pool is missing."""
     import torch
 
     torch.set_num_threads(1)
@@ -142,7 +142,7 @@ def measure(ground: Ground, digest: str, row: str, quick: bool = False) -> dict[
             extra.append((dict(found.extra), len(part.test)))
             best |= perfect_boundary(part).answers
             unit = part.unit
-    except MissingExtra as error:
+    except (MissingExtra, UsageError) as error:
         return {**told, "left_out": str(error)}
     scores, reference = (score(some, ground.scored, unit) for some in (answers, best))
     return {

@@ -25,9 +25,10 @@ percent; ± is the standard deviation over seeds, where there are several. A pai
 precision 0 and recall 0. Rows *(tuned)* chose their settings on 300 sequences with reasons; all others have defaults.
 *True P*: the world's own probabilities stand in for the trained label model, which tells a deaf model from a weak
 estimator. Slopes are then exact averages over 128 removals, charged as the gradient of a network: an upper bound.
-*True P: prefix* asks the formula as if the record ended at each event; the future is not integrated out. Attribution methods
-publish no cut: by default they name what has half of the strongest score, which is our choice. *Input x gradient* is the
-gradient times (event - mean of its replacements). *Fused without network*: its label model knows base rates alone.
+*True P: prefix* asks the formula as if the record ended at each event; the future is not integrated out. Attribution
+methods publish no cut: by default they name what has half of the strongest score, which is our choice. *Input x
+gradient* is the gradient times (event - mean of its replacements). *Fused without network*: its label model knows base
+rates alone.
 """
 OUTSIDE = """\
 # Outside sets

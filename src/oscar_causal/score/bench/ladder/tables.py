@@ -19,7 +19,7 @@ from oscar_causal.score.bench.ladder.worlds import WorldGround
 from oscar_causal.score.bench.outside.ground import SETS, OutsideGround
 from oscar_causal.score.bench.running import choose_rows
 
-QUICK = {"train": 2_000, "test": 60}
+QUICK = {"train": 2_000, "test": 60, "judge": 60}
 DEAR = ("decay", "xor")
 """Worlds on which the rows run that take thousands of passes."""
 QUICK_TRAINED = ("decay", "static", "chain")

@@ -133,7 +133,7 @@ def test_deterministic_and_rare_labels(evidence: Evidence) -> None:
     assert deterministic_labels(evidence).verdict == "no sign against"
     found = rare_labels(changed)
     assert found.figures == {"rare": [second], "poor": []}
-    poor = rare_labels(judged_with(evidence, 1 - probs, truth))
+    poor = rare_labels(replace(changed, doubts={first: "no skill", second: "only 3"}))
     assert poor.figures == {"rare": [second], "poor": [first]}
 
 

@@ -25,7 +25,8 @@ def test_they_are_those_with_the_best_f1(doubtful: tuple[np.ndarray, np.ndarray]
     found = best_thresholds(probs, truth)
     for j in range(3):
         scores = [
-            f1_score(truth[:, j], probs[:, j] > cut, zero_division=0) - PULL * abs(cut - THRESHOLD) for cut in CUTS
+            f1_score(truth[:, j], probs[:, j] > cut, zero_division=0) * (1 - PULL * abs(cut - THRESHOLD))
+            for cut in CUTS
         ]
         assert found[j] == CUTS[int(np.argmax(scores))]
     assert found[1] < found[0] < found[2]

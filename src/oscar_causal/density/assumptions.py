@@ -6,6 +6,7 @@ they do not; `cannot say` when there is too little to look at.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -13,12 +14,12 @@ import numpy as np
 import torch
 
 from oscar_causal.data.batches import Encoded
-from oscar_causal.data.metrics import averages, count, label_scores, reliability
+from oscar_causal.data.metrics import averages, count, reliability
 from oscar_causal.data.sequences import Dataset, Int64
 from oscar_causal.density.associations import residual_pairs, xor_like
 from oscar_causal.density.folds import MEAN, MeanModel, ModelSet
 from oscar_causal.density.model import OscarModel, sequence_contexts
-from oscar_causal.density.quality import MIN_F1, MIN_POSITIVES, Float64, Judged
+from oscar_causal.density.quality import MIN_POSITIVES, Float64, Judged
 
 SAMPLE = 200
 """Sequences whose forecasts are followed event by event."""
@@ -58,6 +59,8 @@ class Evidence:
     routes: Int64
     """(S,) which fold judges each."""
     judged: Judged
+    doubts: Mapping[str, str] = field(default_factory=dict)
+    """Labels that show no skill on the judged sequences, and why."""
 
     def sample(self) -> list[tuple[int, OscarModel | MeanModel]]:
         """Up to `SAMPLE` judged sequences, evenly spread, each with its model."""
@@ -147,14 +150,11 @@ def oracle_models(evidence: Evidence) -> Finding:
 
 def rare_labels(evidence: Evidence) -> Finding:
     """A4 for single labels: which of them are too rare or too poorly predicted to be judged."""
-    truth = evidence.judged.truth
-    positives = truth.sum(0)
-    f1 = label_scores(count(evidence.judged.probs > 0.5, truth))[2]
-    names = evidence.models.vocabulary.labels
-    rare = [names[i] for i in np.flatnonzero(positives < MIN_POSITIVES)]
-    poor = [names[i] for i in np.flatnonzero((positives >= MIN_POSITIVES) & (f1 < MIN_F1))]
+    truth, names = evidence.judged.truth, evidence.models.vocabulary.labels
+    rare = [names[i] for i in np.flatnonzero(truth.sum(0) < MIN_POSITIVES)]
+    poor = [name for name in names if name in evidence.doubts and name not in rare]
     text = f"{len(rare):,} of {len(names):,} labels have fewer than {MIN_POSITIVES} positive sequences"
-    text += f", {len(poor):,} more are predicted with F1 below {MIN_F1}"
+    text += f", {len(poor):,} more are not clearly predicted better than by their base rate"
     figures = {"rare": rare, "poor": poor}
     return Finding("A4", "rare labels", "doubtful" if rare or poor else "no sign against", text, figures)
 

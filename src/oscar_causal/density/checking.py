@@ -14,6 +14,7 @@ from oscar_causal.data.checksums import NAME as CHECKSUMS
 from oscar_causal.data.checksums import checksums
 from oscar_causal.data.folders import read_json, write_json
 from oscar_causal.data.sequences import Dataset, Int64
+from oscar_causal.data.subjects import subject_hashes
 from oscar_causal.density.assumptions import Evidence, survey
 from oscar_causal.density.estimates import CheckWork, Plan
 from oscar_causal.density.folds import MEAN, ModelSet, load_models
@@ -28,6 +29,7 @@ from oscar_causal.density.quality import (
     prefix_positions,
     quality_content,
 )
+from oscar_causal.density.reference import Reference, base_rates, logistic, subject_codes, too_large
 from oscar_causal.density.times import judge_times
 from oscar_causal.errors import FolderError, UsageError
 
@@ -68,11 +70,17 @@ def check(
     if on_plan is not None:
         on_plan(plan)
     judged = _judge(models, encoded, chosen.routes)
-    found = quality_content(judged, models.vocabulary.labels, None, evaluated_on=chosen.told)
+    reference = _reference(models, dataset, chosen.rows, chosen.routes)
+    found = quality_content(judged, reference, models.vocabulary.labels, None, evaluated_on=chosen.told)
     for name in ("kind", "format_version", "calibration"):
         del found[name]
+    doubts = {name: row["reason"] for name, row in found["per_label"].items() if not row["trusted"]}
+    if not chosen.unseen:
+        for row in found["per_label"].values():
+            row |= {"trusted": False, "reason": "no sequence of a subject that was not seen in training"}
     found |= {
         "unseen": chosen.unseen,
+        "stored_judged_by": _stored_judgement(models),
         "folds": None if models.seed is None else len(models.models),
         "unknown_labels": sorted(set(dataset.label_names) - set(models.vocabulary.labels)),
         "not_trusted": {name: row["reason"] for name, row in found["per_label"].items() if not row["trusted"]},
@@ -81,7 +89,7 @@ def check(
         "memory": plan.to_json(),
     }
     if with_assumptions:
-        evidence = Evidence(models, dataset, encoded, np.arange(len(encoded)), chosen.routes, judged)
+        evidence = Evidence(models, dataset, encoded, np.arange(len(encoded)), chosen.routes, judged, doubts)
         found["assumptions"] = [finding.to_json() for finding in survey(evidence)]
     if update:
         found["updated"] = _update(Path(model), models, dataset)
@@ -125,6 +133,52 @@ def _judge(models: ModelSet, encoded: Encoded, routes: Int64) -> Judged:
     return Judged(whole, truth, prefixes, hide_short(early, encoded, rows, prefixes))
 
 
+def _reference(models: ModelSet, dataset: Dataset, rows: Int64, routes: Int64) -> Reference:
+    """What the judged sequences are compared with; training sequences are looked for in the dataset itself."""
+    subjects = subject_codes(dataset.subject_ids)[rows]
+    trained = {int(route): _trained_on(models, dataset, int(route)) for route in np.unique(routes)}
+    rates, source = _base_rates(models, dataset, trained, rows)
+    labels, lengths = len(models.vocabulary.labels), np.minimum(dataset.lengths, models.max_length)
+    left_out = too_large(sum(int(lengths[part].sum()) for part in trained.values()), labels)
+    if not all(len(part) for part in trained.values()):
+        left_out = "the dataset holds no labelled sequence of the subjects that the model was trained on"
+    if left_out is not None:
+        return Reference(subjects, rates, source, logistic_left_out=left_out)
+    probs = np.empty((len(rows), labels))
+    for route, part in trained.items():
+        mine = np.flatnonzero(routes == route)
+        train, test = (models.models[0].encode(dataset.take(chosen)) for chosen in (part, rows[mine]))
+        probs[mine] = logistic(train, test, np.arange(len(mine)), models.vocabulary)
+    return Reference(subjects, rates, source, probs)
+
+
+def _trained_on(models: ModelSet, dataset: Dataset, route: int) -> Int64:
+    """Labelled sequences whose subjects a model (or any fold) was trained on."""
+    hashes = subject_hashes(dataset.subject_ids)
+    known = models.subjects if route == MEAN else (models.subjects[route],)
+    return np.flatnonzero(dataset.labelled & np.isin(hashes, np.concatenate(known)))
+
+
+def _base_rates(models: ModelSet, dataset: Dataset, trained: dict[int, Int64], rows: Int64) -> tuple[Float64, str]:
+    """Of the training as the model's folders tell them; of an older folder from the dataset. Also where from."""
+    names = models.vocabulary.labels
+    group = models.models if MEAN in trained else tuple(models.models[route] for route in trained)
+    stored = [model.info["quality"]["per_label"].get(name, {}).get("base_rate") for model in group for name in names]
+    if all(isinstance(entry, dict) and 0 < entry.get("rate", 0) < 1 for entry in stored):
+        rates = np.array([entry["rate"] for entry in stored], float).reshape(len(group), len(names))
+        return rates.mean(0), "training"
+    known = np.unique(np.concatenate(list(trained.values())))
+    source = "training sequences in this dataset" if len(known) else "the judged sequences themselves"
+    used = models.models[0].encode(dataset.take(known if len(known) else rows))
+    return base_rates(used.labels.indicator(len(names))), source
+
+
+def _stored_judgement(models: ModelSet) -> str:
+    """What the marks in the model's own `quality.json` rest on."""
+    told = {model.info["quality"].get("judged_by", "F1 alone") for model in models.models}
+    return " and ".join(sorted(told))
+
+
 def _times(models: ModelSet, encoded: Encoded, routes: Int64) -> dict[str, Any]:
     """How well the model knows when; of folds the one that judges most of the sequences."""
     every, counts = np.unique(routes, return_counts=True)
@@ -156,10 +210,12 @@ def _update(folder: Path, models: ModelSet, dataset: Dataset) -> list[str]:
     written = []
     for index, model in enumerate(models.models):
         place = folder if models.seed is None else folder / f"fold-{index}"
-        part = dataset.take(np.flatnonzero(dataset.labelled & ~seen & np.isin(routes, [index, MEAN])))
+        rows = np.flatnonzero(dataset.labelled & ~seen & np.isin(routes, [index, MEAN]))
+        part = dataset.take(rows)
         if len(part):
             told = f"{len(part):,} sequences of subjects not seen in training"
-            _write(place / "quality.json", assess(model, model.encode(part), evaluated_on=told))
+            reference = _reference(models, dataset, rows, np.full(len(rows), index))
+            _write(place / "quality.json", assess(model, model.encode(part), reference, evaluated_on=told))
             _renew_checksum(place, "quality.json")
             written.append(str(place / "quality.json"))
     return written

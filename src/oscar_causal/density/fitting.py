@@ -30,6 +30,7 @@ from oscar_causal.density.model import OscarModel
 from oscar_causal.density.partial import CARD, is_main_process, processes, threads_of, training_folder
 from oscar_causal.density.precision import repeatable, versions
 from oscar_causal.density.quality import assess
+from oscar_causal.density.reference import reference_of
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.density.training import OnStep, Trainer
 from oscar_causal.density.transformer import Network, NetworkConfig
@@ -130,7 +131,9 @@ def train_one(  # noqa: PLR0913 - what `train` was told, for one model
     network.eval().requires_grad_(False)
     limits = config.max_length, config.min_context
     model = OscarModel(network, vocabulary, dataset.channels, *limits, pieces=Pieces(pieces.held_out))
-    quality = assess(model, held, evaluated_on=f"{len(held)} held-out sequences of the training dataset", fit=True)
+    reference = reference_of(inside, held, outside_data.subject_ids, vocabulary)
+    told = f"{len(held)} held-out sequences of the training dataset"
+    quality = assess(model, held, reference, evaluated_on=told, fit=True)
     if trainer.accelerator.is_main_process:
         save_model(model, folder)
         write_json(folder / "quality.json", quality)

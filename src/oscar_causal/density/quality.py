@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -16,16 +16,18 @@ from oscar_causal.data.sequences import Int64
 from oscar_causal.density.labels import Calibration, fit_calibration
 from oscar_causal.density.model import TOKENS_PER_PASS, OscarModel, length_batches
 from oscar_causal.density.precision import quick_products
+from oscar_causal.density.reference import Reference
+from oscar_causal.density.skill import log_losses, mean_interval, precision_interval, random_precision
 
 MIN_POSITIVES = 5
-"""A label with fewer positive held-out sequences cannot be judged."""
-MIN_F1 = 0.5
-"""A label predicted worse than this on held-out sequences is not to be trusted."""
+"""A label that fewer held-out sequences carry, or fewer lack, cannot be judged."""
+JUDGED_BY = "skill"
+"""What `trusted` in `quality.json` rests on; files without the entry are older: F1 of at least 0.5 alone."""
 THRESHOLD = 0.5
 """A label is predicted where its probability is above this."""
-CUTS = np.arange(0.1, 0.91, 0.02)
+CUTS = np.concatenate([np.geomspace(0.001, 0.08, 12), np.arange(0.1, 0.91, 0.02)])
 PULL = 0.02
-"""Thresholds of a label's own that are tried, and the F1 that one further from 0.5 by 1 has to gain."""
+"""Thresholds of a label's own that are tried, and the share of its F1 that one further from 0.5 by 1 has to gain."""
 PREFIXES = 6
 """Number of prefix lengths at which labels are scored."""
 PREFIX_SEQUENCES = 4000
@@ -59,10 +61,13 @@ def logits_at(model: OscarModel, encoded: Encoded, rows: Int64, positions: Int64
     return result
 
 
-def assess(model: OscarModel, encoded: Encoded, *, evaluated_on: str, fit: bool = False) -> dict[str, Any]:
+def assess(
+    model: OscarModel, encoded: Encoded, reference: Reference, *, evaluated_on: str, fit: bool = False
+) -> dict[str, Any]:
     """The content of `quality.json` for these sequences; with `fit` a new calibration is fitted on them first.
 
-    Calibration and scores then share the same held-out sequences; with two weights per label and a prior this costs
+    `reference` holds one row for each labelled sequence. Calibration and scores then share the same held-out sequences;
+    with two weights per label and a prior this costs
     the scores next to nothing, and the thresholds (0.5) are not tuned at all.
     """
     rows = np.flatnonzero(encoded.labelled)
@@ -77,11 +82,11 @@ def assess(model: OscarModel, encoded: Encoded, *, evaluated_on: str, fit: bool 
         prefixes,
         hide_short(calibrated(early, calibration), encoded, rows, prefixes),
     )
-    return quality_content(judged, model.vocabulary.labels, calibration, evaluated_on=evaluated_on)
+    return quality_content(judged, reference, model.vocabulary.labels, calibration, evaluated_on=evaluated_on)
 
 
 def quality_content(
-    judged: Judged, names: tuple[str, ...], calibration: Calibration | None, *, evaluated_on: str
+    judged: Judged, reference: Reference, names: tuple[str, ...], calibration: Calibration | None, *, evaluated_on: str
 ) -> dict[str, Any]:
     """Scores, reliability, labels and prefixes in the form of `quality.json`."""
     table, _ = reliability(judged.probs, judged.truth)
@@ -89,6 +94,9 @@ def quality_content(
         "kind": "quality",
         "format_version": 1,
         "evaluated_on": evaluated_on,
+        "judged_by": JUDGED_BY,
+        "base_rates_from": reference.base_rates_from,
+        "logistic_left_out": reference.logistic_left_out,
         "sequences": len(judged.truth),
         "threshold": THRESHOLD,
         "labels": overall(judged.probs, judged.truth),
@@ -96,7 +104,7 @@ def quality_content(
         "calibration": None
         if calibration is None
         else {"slope": list(calibration.slope), "shift": list(calibration.shift)},
-        "per_label": _per_label(judged, names),
+        "per_label": _per_label(judged, reference, names),
         "by_prefix": _by_prefix(judged),
     }
 
@@ -148,7 +156,7 @@ def best_thresholds(probs: Float64, truth: Bool) -> Float64:
     >>> best_thresholds(probs, np.tile([[True], [True], [False], [False]], (20, 1))).round(2).tolist()
     [0.38]
     """
-    scores = [label_scores(count(probs > cut, truth))[2] - PULL * abs(cut - THRESHOLD) for cut in CUTS]
+    scores = [label_scores(count(probs > cut, truth))[2] * (1 - PULL * abs(cut - THRESHOLD)) for cut in CUTS]
     best: Float64 = CUTS[np.argmax(scores, axis=0)]
     return np.where(truth.sum(0) < MIN_POSITIVES, THRESHOLD, best)
 
@@ -167,31 +175,64 @@ def trusted_labels(quality: dict[str, Any]) -> dict[str, bool]:
     return {name: bool(row["trusted"]) for name, row in quality.get("per_label", {}).items()}
 
 
-def _per_label(judged: Judged, names: tuple[str, ...]) -> dict[str, Any]:
+def _per_label(judged: Judged, reference: Reference, names: tuple[str, ...]) -> dict[str, Any]:
     probs, truth = judged.probs, judged.truth
     precision, recall, f1 = label_scores(count(probs > THRESHOLD, truth))
-    ranked = average_precision(probs, truth)
     early = [f1_early for _, _, f1_early in _prefix_parts(judged)]
     own = best_thresholds(probs, truth)
+    compared = compare(probs, truth, reference)
     result = {}
     for index, name in enumerate(names):
-        positives = int(truth[:, index].sum())
-        reason = _doubt(positives, float(f1[index]))
         table, ece = reliability(probs[:, index], truth[:, index])
         result[name] = {
-            "positives": positives,
+            "positives": int(truth[:, index].sum()),
             "precision": float(precision[index]),
             "recall": float(recall[index]),
             "f1": float(f1[index]),
             "own_threshold": float(own[index]),
             "f1_by_prefix": [float(part[index]) for part in early],
-            "average_precision": finite_or_none(float(ranked[index])),
             "ece": ece,
             "reliability": table,
-            "trusted": reason is None,
-            "reason": reason,
+            **compared[index],
         }
+        reason = doubt(result[name], len(truth))
+        result[name] |= {"trusted": reason is None, "reason": reason}
     return result
+
+
+def compare(probs: Float64, truth: Bool, reference: Reference) -> list[dict[str, Any]]:
+    """For each label: log loss, AP and F1 of the model beside those of always yes, the base rate and the logistic."""
+    every = len(truth)
+    ours = _three(probs, truth)
+    logistic = [None] * truth.shape[1] if reference.logistic is None else _three(reference.logistic, truth)
+    result = []
+    for index, rate in enumerate(reference.base_rates.tolist()):
+        true, positives = truth[:, index], int(truth[:, index].sum())
+        base = log_losses(np.full(every, rate), true)
+        row: dict[str, Any] = {**ours[index], "log_loss_gain": None, "average_precision_interval": None}
+        if every:
+            gain = mean_interval(base - log_losses(probs[:, index], true), reference.subjects)
+            row["log_loss_gain"] = {name: finite_or_none(value) for name, value in asdict(gain).items()}
+        if positives:
+            found = precision_interval(probs[:, index], true, reference.subjects)
+            row["average_precision_interval"] = {"low": found.low, "high": found.high}
+        row["always_yes"] = {"f1": 2 * positives / (every + positives) if every else 0.0}
+        random = random_precision(positives, every) if positives else None
+        row["base_rate"] = {
+            "rate": rate,
+            "log_loss": finite_or_none(float(base.mean())) if every else None,
+            "average_precision": random,
+        }
+        result.append({**row, "logistic": logistic[index]})
+    return result
+
+
+def _three(probs: Float64, truth: Bool) -> list[dict[str, Any]]:
+    """Log loss, average precision, and F1 at the label's own threshold (chosen on the other half) of each label."""
+    losses = log_losses(probs, truth).mean(0) if len(truth) else np.full(truth.shape[1], np.nan)
+    figures = zip(losses, average_precision(probs, truth), label_scores(crossed(probs, truth))[2], strict=True)
+    names = ("log_loss", "average_precision", "f1_own")
+    return [{name: finite_or_none(float(v)) for name, v in zip(names, row, strict=True)} for row in figures]
 
 
 def _by_prefix(judged: Judged) -> list[dict[str, Any]]:
@@ -210,12 +251,28 @@ def _prefix_parts(judged: Judged) -> list[tuple[Float64, Bool, Float64]]:
     return parts
 
 
-def _doubt(positives: int, f1: float) -> str | None:
-    if positives < MIN_POSITIVES:
-        return f"only {positives} held-out sequences carry it (at least {MIN_POSITIVES} needed)"
-    if f1 < MIN_F1:
-        return f"held-out F1 {f1:.2f} is below {MIN_F1}"
+def doubt(row: dict[str, Any], sequences: int) -> str | None:
+    """Why verdicts on a label are not to be trusted, from its row of `per_label`; None = it shows skill."""
+    positives, base, always = row["positives"], row["base_rate"], row["always_yes"]["f1"]
+    for number, verb in ((positives, "carry"), (sequences - positives, "lack")):
+        if number < MIN_POSITIVES:
+            return f"only {number} held-out sequences {verb} it (at least {MIN_POSITIVES} needed)"
+    gain, ranked = row["log_loss_gain"], row["average_precision_interval"]
+    words = f"the base rate's, with {positives:,} held-out sequences that carry it"
+    if gain["low"] is None or gain["low"] <= 0:
+        told = f"{row['log_loss']:.4f} against {base['log_loss']:.4f}"
+        return f"log loss is not clearly below {words} ({told}; gain {_span(gain)})"
+    if ranked["low"] <= base["average_precision"]:
+        told = f"{row['average_precision']:.3f} ({_span(ranked)}) against {base['average_precision']:.3f}"
+        return f"average precision is not clearly above {words} ({told})"
+    if row["f1_own"] <= always:
+        return f"F1 {row['f1']:.3f} ({row['f1_own']:.3f} at its own threshold) is not above always-yes {always:.3f}"
     return None
+
+
+def _span(interval: dict[str, float | None]) -> str:
+    low, high = interval["low"], interval["high"]
+    return "of one subject alone" if low is None or high is None else f"95 % interval {low:.4f} to {high:.4f}"
 
 
 def _nanmean(values: Float64) -> float:

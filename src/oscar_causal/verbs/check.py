@@ -67,6 +67,7 @@ def _show(found: dict[str, Any], *, details: bool) -> None:
                     f"{times['gain']:+.2f} nats against one law for all"
                 ]
             )
+    _show_skill(found, shown=None if details else SHOWN_LABELS)
     if details:
         _show_labels(found["per_label"])
     _show_doubts(found)
@@ -77,9 +78,38 @@ def _show(found: dict[str, Any], *, details: bool) -> None:
 
 
 def _show_labels(per_label: dict[str, Any]) -> None:
-    figures = ("positives", "f1", "own_threshold", "average_precision", "ece", "trusted")
+    figures = ("positives", "f1", "own_threshold", "ece", "trusted")
     rows = [(_line(name), *(row[key] for key in figures)) for name, row in per_label.items()]
-    print_table(("label", "positives", "F1", "own threshold", "AP", "ECE", "trusted"), rows, title="every label")
+    print_table(("label", "positives", "F1 at 0.5", "own threshold", "ECE", "trusted"), rows, title="every label")
+
+
+def _show_skill(found: dict[str, Any], *, shown: int | None) -> None:
+    """Each label's figures beside those of the simplest predictors; labels that cannot be judged first."""
+    every = sorted(found["per_label"].items(), key=lambda item: bool(item[1]["trusted"]))
+    rows = [line for name, row in every[:shown] for line in _compared(name, row)]
+    print_table(("label", "predicted by", "log loss", "AP", "F1", "trusted"), rows, title="skill")
+    if len(every) > len(every[:shown]):
+        print_lines([f"and {len(every) - len(every[:shown]):,} more labels (--details shows all)"])
+    if found["logistic_left_out"]:
+        print_lines([f"logistic regression on presence is left out: {found['logistic_left_out']}"])
+    if found["base_rates_from"] != "training":
+        print_lines([f"the model's folder holds no base rates; taken from {found['base_rates_from']}"])
+    if found["stored_judged_by"] != "skill":
+        print_lines(
+            ["trusted marks in the model's quality.json were judged by F1 alone; --update judges them by skill"]
+        )
+
+
+def _compared(name: str, row: dict[str, Any]) -> list[tuple[Any, ...]]:
+    base, linear = row["base_rate"], row["logistic"]
+    figures = ("log_loss", "average_precision", "f1_own")
+    lines = [
+        (_line(name), "always yes", "", "", row["always_yes"]["f1"], ""),
+        ("", f"base rate {base['rate']:.4f}", base["log_loss"], base["average_precision"], "", ""),
+    ]
+    if linear is not None:
+        lines.append(("", "logistic on presence", *(linear[key] for key in figures), ""))
+    return [*lines, ("", "this model", *(row[key] for key in figures), row["trusted"])]
 
 
 def _show_doubts(found: dict[str, Any]) -> None:

@@ -66,7 +66,7 @@ def check(
     encoded = models.models[0].encode(dataset.take(chosen.rows))
     if update and not chosen.unseen:
         raise UsageError("--update: every subject was seen in training; figures on seen subjects must not be stored")
-    plan = _plan_memory(models, encoded, device, memory)
+    plan = _plan_memory(models, encoded, _training_events(models, dataset, chosen.routes)[0], device, memory)
     if on_plan is not None:
         on_plan(plan)
     judged = _judge(models, encoded, chosen.routes)
@@ -96,12 +96,12 @@ def check(
     return found
 
 
-def _plan_memory(models: ModelSet, encoded: Encoded, device: str, memory: float | None) -> Plan:
+def _plan_memory(models: ModelSet, encoded: Encoded, trained: int, device: str, memory: float | None) -> Plan:
     """What the check will take; models answer in smaller pieces where memory is short."""
     network = models.models[0].network
     weights = sum(tensor.nbytes for model in models.models for tensor in model.network.state_dict().values())
     kind = device.split(":")[0]
-    plan = CheckWork(network.config, weights, encoded.events.lengths, kind).plan(cap_bytes(memory, device))
+    plan = CheckWork(network.config, weights, encoded.events.lengths, kind, trained).plan(cap_bytes(memory, device))
     for model in models.models:
         model.pieces.tokens = plan.pieces.get("tokens_per_pass")
     return plan
@@ -138,18 +138,25 @@ def _reference(models: ModelSet, dataset: Dataset, rows: Int64, routes: Int64) -
     subjects = subject_codes(dataset.subject_ids)[rows]
     trained = {int(route): _trained_on(models, dataset, int(route)) for route in np.unique(routes)}
     rates, source = _base_rates(models, dataset, trained, rows)
-    labels, lengths = len(models.vocabulary.labels), np.minimum(dataset.lengths, models.max_length)
-    left_out = too_large(sum(int(lengths[part].sum()) for part in trained.values()), labels)
-    if not all(len(part) for part in trained.values()):
-        left_out = "the dataset holds no labelled sequence of the subjects that the model was trained on"
+    left_out = _training_events(models, dataset, routes)[1]
     if left_out is not None:
         return Reference(subjects, rates, source, logistic_left_out=left_out)
-    probs = np.empty((len(rows), labels))
+    probs = np.empty((len(rows), len(models.vocabulary.labels)))
     for route, part in trained.items():
         mine = np.flatnonzero(routes == route)
         train, test = (models.models[0].encode(dataset.take(chosen)) for chosen in (part, rows[mine]))
         probs[mine] = logistic(train, test, np.arange(len(mine)), models.vocabulary)
     return Reference(subjects, rates, source, probs)
+
+
+def _training_events(models: ModelSet, dataset: Dataset, routes: Int64) -> tuple[int, str | None]:
+    """Events that the largest logistic regression on presence is fitted on, or 0 and why it is left out."""
+    lengths = np.minimum(dataset.lengths, models.max_length)
+    parts = [int(lengths[_trained_on(models, dataset, int(route))].sum()) for route in np.unique(routes)]
+    if not all(parts):
+        return 0, "the dataset holds no labelled sequence of the subjects that the model was trained on"
+    left_out = too_large(sum(parts), len(models.vocabulary.labels))
+    return (max(parts), None) if left_out is None else (0, left_out)
 
 
 def _trained_on(models: ModelSet, dataset: Dataset, route: int) -> Int64:

@@ -188,6 +188,8 @@ class CheckWork:
     lengths: Int64
     """Events of each judged sequence, as they are read."""
     device: str = "cpu"
+    trained: int = 0
+    """Events that the logistic regression on presence is fitted on; 0 = it is left out."""
 
     def plan(self, cap: float) -> Plan:
         """The largest passes, from the usual ones downwards in halves, that stay within `cap` bytes."""
@@ -202,8 +204,9 @@ class CheckWork:
         row = JUDGED_PREFIXES * label_bytes(self.network)
         parts = {
             "weights": self.weights,
-            "probabilities": labels * (40 * rows + 36 * JUDGED_PREFIXES * min(rows, PREFIX_SEQUENCES)),
+            "probabilities": labels * (48 * rows + 36 * JUDGED_PREFIXES * min(rows, PREFIX_SEQUENCES)),
             "pairs of labels": 48 * labels**2,  # residuals that go together: six (Y, Y) in double precision
+            "logistic regression": 100 * self.trained,  # the events encoded once more, and sparse matrices
             "largest pass": _largest(self.lengths, tokens, bytes_per_token(self.network), row),
         }
         return Plan(parts, cap, {} if tokens == TOKENS_PER_PASS[self.device] else {"tokens_per_pass": tokens})

@@ -229,7 +229,8 @@ def compare(probs: Float64, truth: Bool, reference: Reference) -> list[dict[str,
 
 def _three(probs: Float64, truth: Bool) -> list[dict[str, Any]]:
     """Log loss, average precision, and F1 at the label's own threshold (chosen on the other half) of each label."""
-    losses = log_losses(probs, truth).mean(0) if len(truth) else np.full(truth.shape[1], np.nan)
+    columns = range(truth.shape[1] if len(truth) else 0)  # one by one: no second (S, Y)
+    losses = [log_losses(probs[:, j], truth[:, j]).mean() for j in columns] or [np.nan] * truth.shape[1]
     figures = zip(losses, average_precision(probs, truth), label_scores(crossed(probs, truth))[2], strict=True)
     names = ("log_loss", "average_precision", "f1_own")
     return [{name: finite_or_none(float(v)) for name, v in zip(names, row, strict=True)} for row in figures]

@@ -19,6 +19,8 @@ Bool = npt.NDArray[np.bool_]
 
 LARGEST = 10**8
 """Most events x labels that it is fitted on: some ten seconds on one core."""
+FEW = 32
+"""Fewer labels count as this many, so that events stay below three million."""
 STEPS = 100
 """Most steps of L-BFGS for a label."""
 
@@ -63,7 +65,7 @@ def base_rates(truth: Bool) -> Float64:
 
 def too_large(events: int, labels: int) -> str | None:
     """Why it is left out, or None."""
-    if events * labels <= LARGEST:
+    if events * max(labels, FEW) <= LARGEST:
         return None
     return f"{events:,} training events x {labels:,} labels is more than {LARGEST:,}"
 

@@ -159,3 +159,22 @@ def test_a_good_order_with_bad_probabilities_is_not_trusted() -> None:
     truth = rng.random((800, 1)) < chance
     assert rows_of(chance, truth)[0]["trusted"]
     assert "log loss" in rows_of(chance**0.1, truth)[0]["reason"]
+
+
+def test_a_better_rate_without_any_order_is_not_trusted() -> None:
+    """The rate has moved since training and the model knows the new one, but nothing about single sequences."""
+    rng = np.random.default_rng(4)
+    truth = rng.random((2000, 1)) < 0.3
+    (row,) = rows_of(np.full((2000, 1), 0.3), truth, np.array([0.1]))
+    assert row["log_loss_gain"]["low"] > 0
+    assert not row["trusted"]
+    assert "average precision is not clearly above" in row["reason"]
+
+
+def test_probabilities_that_never_reach_a_tenth_can_have_skill() -> None:
+    rng = np.random.default_rng(5)
+    probs = np.where(rng.random((20_000, 1)) < 0.1, 0.06, 0.005)
+    truth = rng.random(probs.shape) < probs
+    (row,) = rows_of(probs, truth)
+    assert 0.005 < row["own_threshold"] < 0.06
+    assert row["trusted"], row["reason"]

@@ -66,3 +66,11 @@ def test_provenance_leaves_out_what_is_not_known(tmp_path: Path) -> None:
         "Results": "found",
         "Dataset": f"fleet, digest {'d' * 16}",
     }
+
+
+@pytest.mark.parametrize(
+    ("quality", "words"), [({}, "F1 alone (an earlier version)"), ({"judged_by": "skill"}, "skill")]
+)
+def test_provenance_says_what_labels_were_judged_by(quality: dict[str, str], words: str, tmp_path: Path) -> None:
+    sources = Sources(tmp_path / "found", {}, qualities=({"evaluated_on": "9 sequences", **quality},))
+    assert ["Labels judged by", words] in provenance(sources, shown=1, explained=2)

@@ -72,6 +72,7 @@ def provenance(sources: Sources, *, shown: int, explained: int) -> list[list[str
         ("Dataset", _folder(run.get("dataset"))),
         ("Model", _folder(run.get("model"))),
         ("Model judged on", quality.get("evaluated_on")),
+        ("Labels judged by", None if not quality else quality.get("judged_by", "F1 alone (an earlier version)")),
         ("Precision", run.get("precision")),
         ("OSCAR", (run.get("versions") or {}).get("oscar")),
         ("Fingerprint", run.get("fingerprint")),

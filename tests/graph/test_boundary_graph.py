@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import statistics
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -159,3 +160,12 @@ def test_a_population_folder_gives_its_accepted_pairs(tmp_path: Path) -> None:
     assert (inhibiting["cause"], inhibiting["found"], inhibiting["of"]) == ("C", 8, 10)
     figures = {"strength": 0.4, "sd": 0.1, "q": 0.01, "found": 7, "of": 10}
     assert edge == {"cause": "A", "effect": "y", "verdict": "cause", "sign": "+", **figures}
+
+
+def test_a_label_that_cannot_be_judged_is_marked_in_the_graph() -> None:
+    items = [boundary("a", "y", event("A", 0.5, 0)), boundary("b", "y"), boundary("a", "z")]
+    graph = population_graph([replace(items[0], trusted=False), replace(items[1], trusted=True), items[2]])
+    nodes = {
+        name: (graph.nodes[f"label:{name}"]["untrusted"], graph.nodes[f"label:{name}"]["explained"]) for name in "yz"
+    }
+    assert nodes == {"y": (1, 2), "z": (0, 1)}

@@ -48,6 +48,7 @@ def test_summary_and_folder_agree(oscar: Oscar, place: Path, tmp_path: Path) -> 
     made = oscar("population", place / "r", "--out", tmp_path / "p", "--world", "2", *LESS, "--json")
     assert made.code == 0, made.err
     told = json.loads(made.out)
+    assert told["untrusted_labels"] == ["y"]  # as the model's quality.json says
     expert = json.loads((tmp_path / "p" / "expert.json").read_text())
     assert {label: item["relation"] for label, item in expert["rules"].items()} == {"x": "same", "y": "looser"}
     assert expert["rules"]["y"]["superfluous"] == ["E2"]
@@ -72,6 +73,9 @@ def test_people_are_told_in_words(oscar: Oscar, place: Path, tmp_path: Path) -> 
     assert "x: the proposal does without E2: only yours holds in" in made.out
     assert "pairs of labels: " in made.out
     assert "of 2 tested pairs hold up" in made.out
+    table = made.out.split("beside the rules of")[0]
+    assert ("│ y (not" in table, "│ x (not" in table) == (True, False)
+    assert "1 labels are not trusted" in made.out
 
 
 def test_what_was_not_asked_for_is_null(oscar: Oscar, place: Path, tmp_path: Path) -> None:

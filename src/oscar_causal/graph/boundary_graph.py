@@ -81,17 +81,20 @@ def population_graph(boundaries: Iterable[Boundary]) -> nx.DiGraph:
     """One graph over many sequences: `strength` is the mean indicator where the event was accepted, `sd` its spread.
 
     `found` counts the sequences that accepted the event for the label, `of` those in which the label was explained,
-    `opposite` the accepted ones with the other sign than the majority.
+    `opposite` the accepted ones with the other sign than the majority. Of a label's node `explained` counts sequences,
+    `untrusted` those with a verdict by a model that cannot judge the label.
     """
     explained: Counter[str] = Counter()
+    untrusted: Counter[str] = Counter()
     accepted: dict[Pair, list[EventEvidence]] = defaultdict(list)
     for item in boundaries:
         explained[item.label] += 1
+        untrusted[item.label] += item.trusted is False
         for event in item.causes:
             accepted[event.event, item.label].append(event)
     graph = nx.DiGraph(kind="population")
     for label, number in explained.items():
-        graph.add_node(f"label:{label}", kind="label", name=label, explained=number)
+        graph.add_node(f"label:{label}", kind="label", name=label, explained=number, untrusted=untrusted[label])
     for (name, label), items in accepted.items():
         graph.add_node(f"event:{name}", kind="event", name=name)
         graph.add_edge(f"event:{name}", f"label:{label}", **_pooled(items), of=explained[label])

@@ -28,6 +28,7 @@ def summarise(found: Population) -> dict[str, Any]:
         "unlabelled": found.info["unlabelled"],
         "absent": found.info["absent"],
         "labels": len(found.labels),
+        "untrusted_labels": [row["label"] for row in found.labels.to_pylist() if row["untrusted"]],
         "pairs": len(verdicts),
         **{name.replace(" ", "_"): verdicts.count(name) for name in ("cause", "inhibitor", "undecided", "too few")},
         "never_without": sum(bool(others) for others in found.boundaries["never_without"].to_pylist()),
@@ -65,7 +66,7 @@ def show_population(found: Population, out: Path, summary: dict[str, Any]) -> No
     beside = ["beside the expert's"] if found.expert is not None else []
     rows = [
         [
-            row["label"],
+            row["label"] + (" (not trusted)" if row["untrusted"] else ""),
             row["sequences"],
             ", ".join(row["causes"]) or "-",
             found.rules.get(row["label"], "-"),
@@ -92,6 +93,8 @@ def show_population(found: Population, out: Path, summary: dict[str, Any]) -> No
 def _doubtful(summary: dict[str, Any]) -> list[str]:
     """What the counts rest on besides recorded labels."""
     lines = []
+    if summary["untrusted_labels"]:
+        lines.append(f"{len(summary['untrusted_labels']):,} labels are not trusted: causes and rules speak about noise")
     if summary["unlabelled"]:
         lines.append(
             f"{summary['unlabelled']:,} of them without recorded labels: there the model alone says that it came"

@@ -41,7 +41,8 @@ def questions() -> list[Question]:
         times = torch.rand(length, generator=generator).double().cumsum(0) * 1000
         mileage = torch.randn(length, 1, generator=generator)
         mileage[::3] = torch.nan
-        contexts = Contexts(ids, times, mileage)
+        own = torch.randn(rows, length, 1, generator=generator)  # as where each context replaces other events
+        contexts = Contexts(ids, times, own.masked_fill(own > 1, torch.nan) if rows % 2 else mileage)
         found.append(Question(contexts, torch.tensor([0, 3]), torch.tensor([length])))
         found.append(Question(contexts, torch.tensor([1]), torch.arange(2, length + 1)))
         found.append(Question(contexts, torch.tensor([5, 2]), torch.tensor([length // 2])))

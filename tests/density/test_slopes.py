@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -17,17 +19,27 @@ from oscar_causal.density.transformer import Blend, Network, NetworkConfig
 TYPES, LENGTH = 17, 9
 
 
-def model_of(form: str = "shared", seed: int = 0) -> OscarModel:
+def model_of(form: str = "shared", seed: int = 0, channels: tuple[str, ...] = ()) -> OscarModel:
     torch.manual_seed(seed)
     config = NetworkConfig(
-        events=TYPES + SPECIAL_IDS, labels=4, width=32, heads=4, layers=2, label_form=form, hidden=48, shortlist=6
-    )  # type: ignore[arg-type]
+        events=TYPES + SPECIAL_IDS,
+        labels=4,
+        channels=len(channels),
+        width=32,
+        heads=4,
+        layers=2,
+        label_form=form,  # type: ignore[arg-type]
+        hidden=48,
+        shortlist=6,
+    )
     network = Network(config)
     assert network.shortlist is not None
     for table in (network.label_head.weight, network.bag.events.weight, network.shortlist.singles):  # quiet at birth
         torch.nn.init.normal_(table)
+    if network.embedding.values is not None:
+        torch.nn.init.normal_(network.embedding.values.weight)
     vocabulary = Vocabulary(tuple(f"e{k}" for k in range(TYPES)), ("a", "b", "c", "d"))
-    return OscarModel(network.eval().requires_grad_(False), vocabulary, (), 64, 1)
+    return OscarModel(network.eval().requires_grad_(False), vocabulary, channels, 64, 1)
 
 
 def sequence_and_law() -> tuple[Contexts, torch.Tensor]:
@@ -67,8 +79,9 @@ def test_slopes_are_finite_differences_of_the_faded_network(form: str, share: fl
 
 
 def test_a_blend_of_share_one_is_the_replacement_itself() -> None:
-    """With a law that is certain of one event, fading to the end is replacing."""
-    model, (sequence, _) = model_of(), sequence_and_law()
+    """With a law that is certain of one event, fading to the end is replacing; channel values are missing then."""
+    model, (sequence, _) = model_of(channels=("load",)), sequence_and_law()
+    sequence = replace(sequence, channels=torch.arange(LENGTH).float()[:, None])
     network = model.network
     others = (sequence.event_ids + 1 - SPECIAL_IDS) % TYPES + SPECIAL_IDS
     means = [
@@ -77,7 +90,7 @@ def test_a_blend_of_share_one_is_the_replacement_itself() -> None:
     ]
     share = torch.ones(1, LENGTH + 1)
     share[:, 0] = 0.0
-    replaced = Contexts(others, sequence.times, sequence.channels)
+    replaced = Contexts(others, sequence.times, torch.full_like(sequence.channels, torch.nan))
     for blended, plain in zip(
         network(model._tokens(sequence), Blend(share, *means)), network(model._tokens(replaced)), strict=True
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ def test_contexts_built_together_are_those_of_each_alone(workshop: Any) -> None:
     wanted = [literal(part) for part in parts]
     for which in ([0, 1, 2, 3], [3, 1], [2], [1]):
         built = build_contexts([parts[k] for k in which])
-        for k, ids in zip(which, built, strict=True):
-            assert (ids.numpy() == wanted[k]).all()
+        for k, contexts in zip(which, built, strict=True):
+            assert (contexts.event_ids.numpy() == wanted[k]).all()
     assert build_contexts([]) == []
 
 
@@ -70,7 +71,8 @@ def test_a_masked_type_is_absent_from_its_context_and_draws_ignore_masks(worksho
     masks = rng.random((200, len(subject.types))) < 0.3
     spread = masks[:, subject.owner]
     contexts, others, draws = (
-        build_contexts([Variants(subject, where, "x")])[0].numpy() for where in (spread, ~spread, np.ones_like(spread))
+        build_contexts([Variants(subject, where, "x")])[0].event_ids.numpy()
+        for where in (spread, ~spread, np.ones_like(spread))
     )
     for n, (k, event) in ((n, pair) for n in range(200) for pair in enumerate(subject.types)):
         assert (event in contexts[n]) == (not masks[n, k])
@@ -92,9 +94,49 @@ def test_models_that_build_contexts_themselves_are_left_to_it(workshop: Any, res
 
     class Itself(Model):
         def responses(self, variants: Variants, labels: torch.Tensor) -> torch.Tensor:
-            return build_contexts([variants])[0].double().mean(1)[:, None, None] * (1 + labels)
+            return build_contexts([variants])[0].event_ids.double().mean(1)[:, None, None] * (1 + labels)
 
     model: Any = Itself() if responsive else Model()
     got = respond_at(model, subject, masks, np.array([0, 3]), "x")
     mean = literal(Variants(subject, masks, "x")).mean(1)
     assert got == pytest.approx(np.stack([mean, 4 * mean], axis=1))
+
+
+def with_channel(part: Variants) -> Variants:
+    """The same contexts of a sequence with one channel: its values number the positions."""
+    subject = part.subject
+    values = torch.arange(len(subject.event_ids)).float()[:, None]
+    return replace(part, subject=replace(subject, sequence=replace(subject.sequence, channels=values)))
+
+
+@pytest.mark.bits
+def test_channel_values_travel_with_their_event_and_end_with_it(workshop: Any) -> None:
+    parts = [with_channel(part) for part in some_parts(workshop)]
+    together = build_contexts(parts)
+    for part, contexts in zip(parts, together, strict=True):
+        alone = build_contexts([part])[0]
+        assert np.array_equal(contexts.channels.numpy(), alone.channels.numpy(), equal_nan=True)
+        sources, ids = contexts.channels[..., 0].numpy(), contexts.event_ids.numpy()
+        kept = ~np.isnan(sources)
+        assert (part.subject.event_ids[sources[kept].astype(int)] == ids[kept]).all()
+        for row, mask in zip(sources, part.masks, strict=True):  # whatever was kept still has its value, once
+            assert sorted(row[~np.isnan(row)]) == np.flatnonzero(~mask).tolist()
+    moved = together[3].channels[..., 0]
+    assert (moved != torch.arange(moved.shape[1])).logical_and(~moved.isnan()).any()  # ties were shuffled
+
+
+def test_replacing_an_event_whose_channel_value_decides_moves_the_label(workshop: Any) -> None:
+    """P hangs on one number and on no event: it falls where that number's event is replaced, and nowhere else."""
+    sequence = workshop.contexts([1, 2, 3, 4])
+    sequence = replace(sequence, channels=torch.tensor([[0.0], [9.0], [0.0], [torch.nan]]))
+
+    class Reader(type(workshop.response(TYPES, lambda present: present))):  # type: ignore[misc]
+        def label_probs(self, contexts: Any, labels: torch.Tensor, positions: torch.Tensor) -> torch.Tensor:
+            loud = (contexts.channels.expand(len(contexts.event_ids), -1, 1)[..., 0] > 5).any(1)
+            return torch.where(loud, 0.9, 0.1)[:, None, None].expand(-1, len(positions), len(labels))
+
+    plain = workshop.response(TYPES, lambda present: np.full((len(present), 1), 0.5))
+    subject = prepare(plain, sequence, sequence_id="s", seed=0, shuffle=True)
+    model = Reader(plain.vocabulary, None)
+    masks = np.vstack([np.zeros((1, 4), bool), np.eye(4, dtype=bool)])
+    assert respond_at(model, subject, masks, np.array([0]), "x")[:, 0] == pytest.approx([0.9, 0.9, 0.1, 0.9, 0.9])

@@ -287,6 +287,8 @@ class Launch:
         length = len(mine.contexts.beside)
         self.event_ids[piece.place, :length] = mine.contexts.event_ids[piece.rows]
         self.beside[piece.place, :length] = mine.contexts.beside
+        if mine.contexts.channels is not None:
+            self.beside[piece.place, :length, 2:] = mine.contexts.channels[piece.rows]
         if mine.asked is not None:
             self.asked[piece.place] = mine.asked
 

@@ -75,6 +75,7 @@ def _left(contexts: Contexts, rows: Tensor, pattern: Tensor) -> Contexts:
     """The rows without their deleted positions; where nothing is left, one unknown event at the last time."""
     if not pattern.any():
         ids = torch.full((len(rows), 1), UNKNOWN_ID, dtype=torch.int64, device=contexts.event_ids.device)
-        return Contexts(ids, contexts.times[-1:], contexts.channels[-1:])
+        return Contexts(ids, contexts.times[-1:], contexts.rows(rows).channels[..., -1:, :])
     where = pattern.to(contexts.times.device)
-    return Contexts(contexts.event_ids[rows][:, pattern], contexts.times[where], contexts.channels[where])
+    channels = contexts.rows(rows).channels[..., where, :]
+    return Contexts(contexts.event_ids[rows][:, pattern], contexts.times[where], channels)

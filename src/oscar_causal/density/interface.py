@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeGuard, runtime_checkable
 
+import torch
 from torch import Tensor
 
 from oscar_causal.data.vocabulary import Vocabulary
@@ -15,23 +16,38 @@ from oscar_causal.data.vocabulary import Vocabulary
 
 @dataclass(frozen=True)
 class Contexts:
-    """N variants of one sequence of L events; times and channels are the observed ones."""
+    """N variants of one sequence of L events at its observed times; channel values travel with their event."""
 
     event_ids: Tensor
     """(N, L) model ids, int64, no start token, no padding."""
     times: Tensor
     """(L,) seconds from the start, float64."""
     channels: Tensor
-    """(L, C) channel values, float32, NaN = missing."""
+    """Channel values, float32, NaN = missing: (L, C) where all variants share them, else (N, L, C)."""
 
     @property
     def device(self) -> str:
         """Where the contexts live."""
         return str(self.event_ids.device)
 
-    def rows(self, which: slice) -> Contexts:
+    def rows(self, which: slice | Tensor) -> Contexts:
         """Some of the variants."""
-        return replace(self, event_ids=self.event_ids[which])
+        channels = self.channels[which] if self.channels.dim() == 3 else self.channels
+        return replace(self, event_ids=self.event_ids[which], channels=channels)
+
+    def variants(self, event_ids: Tensor) -> Contexts:
+        """Variants (N, L) of this one sequence (N = 1); where another event stands, its channel values are missing."""
+        if not self.channels.shape[-1]:
+            return replace(self, event_ids=event_ids)
+        own = torch.arange(event_ids.shape[1], device=event_ids.device)
+        kept = event_ids == self.event_ids.to(event_ids.device)
+        return replace(self, event_ids=event_ids, channels=carried(self.channels, torch.where(kept, own, -1)))
+
+
+def carried(channels: Tensor, sources: Tensor) -> Tensor:
+    """Channel values (L, C) moved with their events: (N, L, C) from `sources` (N, L), observed positions, -1 = none."""
+    moved = channels.to(sources.device)[sources.clamp(min=0)]  # (N, L, C)
+    return moved.masked_fill((sources < 0).unsqueeze(-1), torch.nan)
 
 
 @runtime_checkable

@@ -7,7 +7,7 @@ where the label blocks do not look at it. Blocks may live in a lower precision t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
 import numpy as np
@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from oscar_causal.data.vocabulary import START_ID
 from oscar_causal.density.interface import Contexts
-from oscar_causal.density.transfer import send_together
+from oscar_causal.density.transfer import send, send_together
 from oscar_causal.density.transformer import Blend, Block, Network, Tokens, rotary_table, tokens_at
 
 
@@ -116,6 +116,8 @@ class Sent:
     """(N, L + 1)"""
     beside: Tensor
     """(L + 1, 2 + C) seconds since the event before and since the start, channels: the same for all contexts."""
+    channels: Tensor | None = None
+    """(N, L + 1, C) channels where each context has its own."""
 
 
 def sent_together(parts: Sequence[Contexts], device: torch.device) -> list[Sent]:
@@ -125,22 +127,31 @@ def sent_together(parts: Sequence[Contexts], device: torch.device) -> list[Sent]
     gone = dict(zip(here, send_together([parts[k].event_ids.flatten() for k in here], device), strict=True))
     ids = [gone[k].view(part.event_ids.shape) if k in gone else part.event_ids for k, part in enumerate(parts)]
     started = (F.pad(each, (1, 0), value=START_ID) for each in ids)
-    return [Sent(*pair) for pair in zip(started, beside, strict=True)]
+    return [Sent(*each) for each in zip(started, beside, (_own_channels(part, device) for part in parts), strict=True)]
+
+
+def _own_channels(contexts: Contexts, device: torch.device) -> Tensor | None:
+    if contexts.channels.dim() == 2:
+        return None
+    return F.pad(send(contexts.channels, device), (0, 0, 1, 0), value=torch.nan)
 
 
 def _beside(contexts: Contexts) -> npt.NDArray[np.float32]:
-    times, channels = contexts.times.cpu().numpy(), contexts.channels.cpu().numpy()
-    beside = np.zeros((len(times) + 1, 2 + channels.shape[1]), np.float32)
+    times = contexts.times.cpu().numpy()
+    beside = np.zeros((len(times) + 1, 2 + contexts.channels.shape[-1]), np.float32)
     beside[2:, 0] = np.diff(times.astype(np.float64))
     beside[1:, 1] = times
-    beside[0, 2:], beside[1:, 2:] = np.nan, channels
+    beside[:, 2:] = np.nan
+    if contexts.channels.dim() == 2:
+        beside[1:, 2:] = contexts.channels.cpu().numpy()
     return beside
 
 
 def context_tokens(contexts: Contexts, device: torch.device) -> Tokens:
-    """Contexts with their start token: event ids (N, L + 1); times and channels in one row that all contexts share."""
+    """Contexts with their start token: event ids (N, L + 1); times in one row that all contexts share."""
     (sent,) = sent_together([contexts], device)
-    return tokens_of(sent.event_ids, sent.beside[None])
+    tokens = tokens_of(sent.event_ids, sent.beside[None])
+    return tokens if sent.channels is None else replace(tokens, channels=sent.channels)
 
 
 def tokens_of(event_ids: Tensor, beside: Tensor) -> Tokens:

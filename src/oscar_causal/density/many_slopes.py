@@ -130,6 +130,8 @@ class SlopeLaunch:
         )
         for where, values in zip(mine, given, strict=True):
             where[place, :length] = values
+        if row.contexts.channels is not None:
+            self.beside[place, :length, 2:] = row.contexts.channels[0]
         self.labels[place] = row.label
         self.ends[place] = length - 1
 
@@ -139,7 +141,7 @@ class SlopeLaunch:
             faded = self.share.expand(tokens.event_ids.shape).clone()
             faded[:, 0] = 0.0
             faded.requires_grad_()
-            blend = Blend(faded, *self.means)
+            blend = Blend(faded, self.means[0], self.means[1])
             last = label_states(network, tokens, self.ends, cast(Blocks, self.owner.body), blend)[:, 0].float()
             logits = (last * network.label_head.weight[self.labels]).sum(-1)  # the bias has no slope
             if network.shortlist is not None:

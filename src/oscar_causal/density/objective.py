@@ -96,7 +96,7 @@ def make_step(
 ) -> Step:
     """Lay out the chosen sequences with their targets; `packed` = (tokens, runs) of a packed row.
 
-    `step` decides which events are hidden this time (`TrainConfig.hidden`).
+    `step` decides which events are hidden this time (`TrainConfig.hidden`); their channel values are missing.
     """
     lengths = encoded.events.lengths[indices] + 1
     if packed is None:
@@ -119,7 +119,8 @@ def make_step(
     ids = tokens.event_ids.numpy()
     sequences = np.append(indices, -1)[np.minimum(owners, len(indices))].reshape(ids.shape)
     seen = hide_types(ids, sequences, config, step)
-    return replace(laid_out, tokens=replace(tokens, event_ids=torch.from_numpy(seen)))
+    channels = tokens.channels.masked_fill(torch.from_numpy(seen != ids).unsqueeze(-1), torch.nan)
+    return replace(laid_out, tokens=replace(tokens, event_ids=torch.from_numpy(seen), channels=channels))
 
 
 def hide_types(ids: Int64, sequences: Int64, config: TrainConfig, step: int) -> Int64:

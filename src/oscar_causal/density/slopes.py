@@ -47,17 +47,17 @@ def network_slopes(
     """
     network_law = law.to(labels.device)
     tables = (network.embedding.events.weight.detach(), network.bag.events.weight.detach())
-    means = [replacement_means(network_law, table) for table in tables]
+    events, bag = (replacement_means(network_law, table) for table in tables)
     count, length = len(labels), tokens.event_ids.shape[1]
     wide = {name: getattr(tokens, name) for name in ("event_ids", "gaps", "elapsed", "channels")}
     rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
     slopes = []
     for share in shares:
         with torch.enable_grad(), sdpa_kernel(SDPBackend.MATH):  # the other kernels' way back is not reproducible
-            faded = torch.full((count, length), float(share), dtype=means[0].dtype, device=labels.device)
+            faded = torch.full((count, length), float(share), dtype=events.dtype, device=labels.device)
             faded[:, 0] = 0.0
             faded.requires_grad_()
-            _, hidden_y = network(rows, Blend(faded, *means))
+            _, hidden_y = network(rows, Blend(faded, events, bag))
             past = Past(rows.event_ids, rows.gaps, rows.elapsed, 1 - faded)
             logits = network.label_logits(hidden_y[:, -1], past, labels).float()  # row j answers for label j
             slopes.append(torch.autograd.grad(logits.diagonal().sum(), faded)[0])

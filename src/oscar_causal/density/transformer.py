@@ -102,6 +102,8 @@ class Blend:
     """(L, D) mean vectors of the replacements in the embedding."""
     bag: Tensor
     """(L, K) mean vectors of the replacements in the bag."""
+    channels: bool = True
+    """Do channel values fade into missing ones by the same share?"""
 
 
 class Network(nn.Module):
@@ -210,9 +212,13 @@ class EventEmbedding(nn.Module):
             vectors = torch.lerp(vectors, blend.events.expand_as(vectors), blend.share.unsqueeze(-1))
         embedded = vectors + self.QUIET * self.times(times.to(dtype))
         if self.values is not None:
-            missing = tokens.channels.isnan()
-            known = ((tokens.channels - self.channel_mean) / self.channel_scale).masked_fill(missing, 0.0)
-            embedded = embedded + self.QUIET * self.values(torch.cat([known, missing.float()], dim=-1).to(dtype))
+            absent = tokens.channels.isnan()
+            known = ((tokens.channels - self.channel_mean) / self.channel_scale).masked_fill(absent, 0.0)
+            missing = absent.float()
+            if blend is not None and blend.channels:
+                share = blend.share.unsqueeze(-1)
+                known, missing = known * (1 - share), missing + share * (1 - missing)
+            embedded = embedded + self.QUIET * self.values(torch.cat([known, missing], dim=-1).to(dtype))
         return embedded  # type: ignore[no-any-return]
 
     def _waves(self, seconds: Tensor) -> Tensor:

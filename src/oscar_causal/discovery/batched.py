@@ -154,9 +154,9 @@ def _build_contexts(tickets: list[Ticket]) -> None:
         for ticket in tickets:
             ticket.error = error
         return
-    for ticket, ids in zip(tickets, built, strict=True):
-        variants, labels = ticket.question.arguments
-        ticket.question.kind, ticket.question.arguments = "label_probs", label_question(variants, ids, labels)
+    for ticket, contexts in zip(tickets, built, strict=True):
+        _, labels = ticket.question.arguments
+        ticket.question.kind, ticket.question.arguments = "label_probs", label_question(contexts, labels)
 
 
 def _answer_group(group: list[Ticket]) -> None:

@@ -79,14 +79,14 @@ def screen_contexts(subject: Subject, rate: float) -> torch.Tensor:
     """A few contexts (n, L) of the kind that screening uses: every type that may be replaced is, with this rate."""
     uniforms = Stream(subject.seed, subject.sequence_id, "mask plausibility").uniforms(CONTEXTS, len(subject.types))
     masks = uniforms < np.where(subject.testable, rate, 0.0)
-    return build_contexts([Variants(subject, masks[:, subject.owner], "plausibility", shuffled=False)])[0]
+    return build_contexts([Variants(subject, masks[:, subject.owner], "plausibility", shuffled=False)])[0].event_ids
 
 
 def plausibility(model: EventDensity, sequence: Contexts, contexts: torch.Tensor) -> tuple[float, float]:
     """Mean log probability of an event (nats) under Tf_x: of the observed sequence, and in the first few contexts."""
     drawn = contexts[:CONTEXTS]
     ids = torch.cat([send(sequence.event_ids, drawn.device), drawn])
-    means = _event_logp(model, replace(sequence, event_ids=ids)).cpu().double().clamp(min=LEAST_LOGP).mean(dim=1)
+    means = _event_logp(model, sequence.variants(ids)).cpu().double().clamp(min=LEAST_LOGP).mean(dim=1)
     return float(means[0]), float(means[1:].mean())
 
 
@@ -95,7 +95,7 @@ def _event_logp(model: Any, contexts: Contexts) -> torch.Tensor:
     if hasattr(model, "event_logp"):
         return cast(torch.Tensor, model.event_logp(contexts))
     rows = []
-    for ids in contexts.event_ids:
-        law = model.event_probs(replace(contexts, event_ids=ids[None]))  # (L, V)
+    for n, ids in enumerate(contexts.event_ids):
+        law = model.event_probs(contexts.rows(slice(n, n + 1)))  # (L, V)
         rows.append(law.gather(-1, ids.to(law.device)[:, None])[:, 0].log())
     return torch.stack(rows)

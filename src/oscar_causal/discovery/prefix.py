@@ -102,7 +102,7 @@ def prefix_curves(label_model: LabelDensity, sequence: Contexts, pasts: Tensor, 
     wanted = torch.as_tensor(labels)
     total = squares = information = np.zeros((length - c, len(labels)))
     for piece in torch.tensor_split(pasts, max(1, -(-len(pasts) * length * len(labels) // (1 << 22)))):
-        contexts = Contexts(piece, sequence.times, sequence.channels)
+        contexts = sequence.variants(piece)
         probs = label_model.label_probs(contexts, wanted, steps).double().cpu().numpy()  # (n, L - c + 1, Y')
         before, after = probs[:, :-1], probs[:, 1:]
         information = information + bernoulli_kl(after, before).sum(0)

@@ -10,7 +10,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import torch
 
-from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity
+from oscar_causal.density.interface import Contexts, EventDensity, LabelDensity, carried
 from oscar_causal.density.transfer import send
 from oscar_causal.discovery.contexts import (
     Bool,
@@ -115,7 +115,7 @@ def respond_at(
     if isinstance(model, Responsive):
         probs = model.responses(variants, wanted)
     else:
-        probs = model.label_probs(*label_question(variants, build_contexts([variants])[0], wanted))
+        probs = model.label_probs(*label_question(build_contexts([variants])[0], wanted))
     return probs[:, 0].double().cpu().numpy()
 
 
@@ -143,17 +143,14 @@ class Responsive(Protocol):
         """P(label) after the last event: (N, 1, Y')."""
 
 
-def label_question(
-    variants: Variants, ids: torch.Tensor, labels: torch.Tensor
-) -> tuple[Contexts, torch.Tensor, torch.Tensor]:
+def label_question(contexts: Contexts, labels: torch.Tensor) -> tuple[Contexts, torch.Tensor, torch.Tensor]:
     """What `label_probs` is asked about built contexts: P(label) after the last event."""
-    sequence = variants.subject.sequence
-    return Contexts(ids, sequence.times, sequence.channels), labels, torch.tensor([ids.shape[1]])
+    return contexts, labels, torch.tensor([contexts.event_ids.shape[1]])
 
 
-def build_contexts(parts: Sequence[Variants]) -> list[torch.Tensor]:
-    """The contexts (N, L) of each part, where the laws live. All are built at once, in rectangles of the longest
-    sequence; no entry depends on another part or on the padding.
+def build_contexts(parts: Sequence[Variants]) -> list[Contexts]:
+    """The contexts of each part, where the laws live. All are built at once, in rectangles of the longest sequence; no
+    entry depends on another part or on the padding. Channel values travel with their event, a replaced one has none.
     """
     if not parts:
         return []
@@ -173,11 +170,23 @@ def build_contexts(parts: Sequence[Variants]) -> list[torch.Tensor]:
         masks[mine, :length] = part.masks
         draws[mine, :length] = draw_from(subject.cumulated, random[mine, :length], subject.law.shape[1])
     observed = send(_padded([part.subject.event_ids for part in parts], longest, 0), device)[of]
-    ids = torch.where(send(masks, device), draws, observed)
+    replaced = send(masks, device)
+    ids = torch.where(replaced, draws, observed)
+    sources = torch.where(replaced, -1, torch.arange(longest, device=device))  # observed position of each event
     if any(part.tied for part in parts):
         groups = send(_padded([_timestamps(part) for part in parts], longest, longest), device)[of]
-        ids = shuffle_ties(ids, groups, uniforms("tie"))
-    return [ids[at[k] : at[k + 1], :length] for k, length in enumerate(lengths)]
+        random = uniforms("tie")
+        ids, sources = shuffle_ties(ids, groups, random), shuffle_ties(sources, groups, random)
+    return [
+        _contexts(part, ids[at[k] : at[k + 1], :length], sources[at[k] : at[k + 1], :length])
+        for k, (part, length) in enumerate(zip(parts, lengths, strict=True))
+    ]
+
+
+def _contexts(part: Variants, ids: torch.Tensor, sources: torch.Tensor) -> Contexts:
+    observed = part.subject.sequence
+    channels = carried(observed.channels, sources) if observed.channels.shape[1] else observed.channels
+    return Contexts(ids, observed.times, channels)
 
 
 def _timestamps(part: Variants) -> Int64:

@@ -122,14 +122,14 @@ class HeldOut:
 
 def _future(model: Any, observed: Contexts, ids: Int64, position: int) -> float:
     """Log probability of the events after the place."""
-    law = model.event_probs(Contexts(torch.as_tensor(ids)[None], observed.times, observed.channels))
+    law = model.event_probs(observed.variants(torch.as_tensor(ids)[None]))
     probs = law[torch.arange(position + 1, len(ids)), torch.as_tensor(ids[position + 1 :])]
     return float(probs.double().clamp(min=1e-12).log().sum())
 
 
 def _gain(model: Any, observed: Contexts, both: Int64, label: int, came: bool) -> float:
     """Log probability of what was observed in the first of two variants (2, L) minus that in the second."""
-    contexts = Contexts(torch.as_tensor(both), observed.times, observed.channels)
+    contexts = observed.variants(torch.as_tensor(both))
     probs = model.label_probs(contexts, torch.tensor([label]), torch.tensor([both.shape[1]]))[:, 0, 0]
     clipped = probs.double().cpu().numpy().clip(CLIP, 1 - CLIP)
     logs = np.log(clipped if came else 1 - clipped)

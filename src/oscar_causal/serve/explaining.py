@@ -45,7 +45,7 @@ class SlicedModel:
         while done < count:
             rows = min(count - done, *(part.pieces.rows(length, part.device.type) for part in self.models))
             self.on_pass(rows)
-            piece = replace(contexts, event_ids=contexts.event_ids[done : done + rows])
+            piece = contexts.rows(slice(done, done + rows))
             parts.append(self.model.label_probs(piece, labels, positions))
             done += rows
         return torch.cat(parts)

@@ -1,8 +1,8 @@
 """Backgrounds: sampled sequences into which candidates are put, and the model's answers about them.
 
-A background keeps its times and channels. Events are taken out by drawing something else from Tf_x, and put in by
-replacing what stands at a position. Questions about many labels share a background, so that one forward pass of a
-trained model answers as many as fit.
+A background keeps its times; channel values go with their event, so a new event has none. Events are taken out by
+drawing something else from Tf_x, and put in by replacing what stands at a position. Questions about many labels share a
+background, so that one forward pass of a trained model answers as many as fit.
 """
 
 from __future__ import annotations
@@ -119,6 +119,6 @@ def answers(backgrounds: Sequence[Background], questions: Sequence[Question]) ->
 
 def ask(model: LabelDensity, sequence: Contexts, rows: Int64, labels: torch.Tensor) -> Float64:
     """P(label) after the last event of variants of a sequence: rows (N, L) -> (N, Y')."""
-    contexts = Contexts(torch.as_tensor(rows), sequence.times, sequence.channels)
+    contexts = sequence.variants(torch.as_tensor(rows))
     probs = model.label_probs(contexts, labels, torch.tensor([rows.shape[1]]))  # (N, 1, Y')
     return probs[:, 0].double().cpu().numpy()

@@ -103,7 +103,7 @@ def _log_odds(model: OscarModel, tokens: Tokens, labels: Tensor) -> Ask:
         wide = {name: getattr(tokens, name) for name in ("event_ids", "gaps", "elapsed", "channels")}
         rows = replace(tokens, **{name: part.expand(count, *part.shape[1:]) for name, part in wide.items()})
         given = torch.ones(events.shape[:2], dtype=events.dtype, device=events.device)
-        _, hidden = model.network(rows, Blend(given, events, bag))
+        _, hidden = model.network(rows, Blend(given, events, bag, channels=False))
         past = Past(rows.event_ids, rows.gaps, rows.elapsed, None if voice is None else voice.squeeze(-1))
         return model.network.label_logits(hidden[:, -1], past, labels).float()
 

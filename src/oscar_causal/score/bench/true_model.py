@@ -80,7 +80,7 @@ class TrueModel:
         for t, kind in enumerate(mechanism.types):
             number[self._ids[kind]] = t
         types = number[contexts.event_ids[:, :length].numpy()]
-        values = contexts.channels[:length, 0].numpy() if self.channels else np.full(length, np.nan)
+        values = contexts.channels[..., :length, 0].numpy() if self.channels else np.full(length, np.nan)
         times = contexts.times[:length].numpy()
         static = self._static[contexts.times.numpy().tobytes()]
         n = len(types)

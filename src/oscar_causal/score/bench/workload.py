@@ -195,7 +195,7 @@ def _drawn(
         masks.append(uniforms < RATE)
         variants.append(Variants(subject, masks[-1][:, subject.owner], "speed"))
     labels = [torch.as_tensor(work.encoded.labels[k].astype(np.int64)) for k in group]
-    built = zip(variants, build_contexts(variants), labels, strict=True)
+    built = zip(build_contexts(variants), labels, strict=True)
     return masks, [Question(*label_question(*asked)) for asked in built]
 
 

@@ -167,7 +167,8 @@ def _toy_table() -> tuple[Any, dict[str, int]]:
     import pyarrow as pa
 
     rng = np.random.default_rng(7)
-    rows, counts = [], dict.fromkeys(("without_labels", "shorter_than_c", "cut", "unknown_events", "unknown_labels"), 0)
+    names = ("without_labels", "shorter_than_c", "cut", "cut_events", "unknown_events", "unknown_labels")
+    rows, counts = [], dict.fromkeys(names, 0)
     for k, length in enumerate([4, 45, *rng.integers(6, 40, 28).tolist()]):
         events = [f"E{e}" for e in rng.integers(0, 24, length)]
         labels = [["x", "y"], ["y"], [], ["z"], None][k % 5]
@@ -175,6 +176,7 @@ def _toy_table() -> tuple[Any, dict[str, int]]:
         counts["unknown_labels"] += "z" in (labels or ())
         counts["shorter_than_c"] += length < 5
         counts["cut"] += length > 32
+        counts["cut_events"] += max(0, length - 32)
         counts["unknown_events"] += sum(int(event[1:]) >= 20 for event in events[-32:])
         times = np.cumsum(rng.integers(0, 3, length)).astype(float).tolist()
         rows.append({"sequence_id": f"car {k}", "events": events, "times": times, "labels": labels})

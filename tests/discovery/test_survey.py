@@ -13,10 +13,11 @@ from oscar_causal.density.memory import FREE_SHARE, GIB, TOKENS_PER_PASS, free_b
 from oscar_causal.discovery.intervention import InterventionConfig
 from oscar_causal.discovery.local import discover_folder
 from oscar_causal.discovery.oneshot import DiscoveryConfig
-from oscar_causal.discovery.prefix import PrefixConfig
+from oscar_causal.discovery.prefix import PrefixConfig, least_positions, threshold
 from oscar_causal.discovery.results import read_run, read_table
 from oscar_causal.discovery.survey import memory_words, plan_memory, survey
 from oscar_causal.errors import UsageError
+from oscar_causal.verbs.discover import count_words, threshold_words
 
 CONFIG = DiscoveryConfig(intervention=InterventionConfig(contexts=16, redraws=99))
 
@@ -24,7 +25,7 @@ CONFIG = DiscoveryConfig(intervention=InterventionConfig(contexts=16, redraws=99
 def test_a_survey_counts_what_the_maker_of_the_data_counted(toy: Any) -> None:
     found = survey(toy.fleet, np.arange(30), load_models(toy.model), CONFIG)
     assert (found.sequences, found.longest) == (30, 32)
-    for name in ("shorter_than_c", "cut", "unknown_events", "unknown_labels"):
+    for name in ("shorter_than_c", "cut", "cut_events", "unknown_events", "unknown_labels"):
         assert getattr(found, name) == toy.counts[name] > 0, name
 
 
@@ -32,7 +33,7 @@ def test_only_the_chosen_sequences_count(toy: Any) -> None:
     models = load_models(toy.model)
     parts = [survey(toy.fleet, np.array(rows), models, CONFIG) for rows in ([0, 7, 29], list(range(30)))]
     rest = survey(toy.fleet, np.array([i for i in range(30) if i not in (0, 7, 29)]), models, CONFIG)
-    for name in ("sequences", "shorter_than_c", "cut", "unknown_events", "unknown_labels"):
+    for name in ("sequences", "shorter_than_c", "cut", "cut_events", "unknown_events", "unknown_labels"):
         assert getattr(parts[0], name) + getattr(rest, name) == getattr(parts[1], name)
     assert survey(toy.fleet, np.array([0]), models, CONFIG).longest == 4
 
@@ -42,6 +43,27 @@ def test_for_prefix_c_is_its_own(toy: Any) -> None:
     config = DiscoveryConfig(estimator="prefix", prefix=PrefixConfig(context=15))
     lengths = [4, 45, *np.random.default_rng(7).integers(6, 40, 28).tolist()]
     assert survey(toy.fleet, np.arange(30), models, config).shorter_than_c == sum(n <= 15 for n in lengths)
+
+
+@pytest.mark.parametrize("k", [0.5, 1.0, 2.75, 4.0])
+def test_fewer_positions_than_least_never_pass_the_threshold_and_that_many_can(k: float) -> None:
+    """One number that stands out from equal ones is as far from the mean as any can be."""
+    can = [n for n in range(2, 40) if (np.eye(n)[:, :1] > threshold(np.eye(n)[:, :1], k)).any()]
+    assert can == list(range(least_positions(k), 40))
+
+
+def test_sequences_in_which_no_position_can_pass_are_counted_and_told_once(toy: Any) -> None:
+    models = load_models(toy.model)
+    lengths = np.minimum([4, 45, *np.random.default_rng(7).integers(6, 40, 28).tolist()], 32)
+    config = DiscoveryConfig(estimator="prefix", prefix=PrefixConfig(context=15))
+    found = survey(toy.fleet, np.arange(30), models, config)
+    assert found.no_position_passes == sum(0 < n - 15 < 10 for n in lengths) > 0
+    assert survey(toy.fleet, np.arange(30), models, CONFIG).no_position_passes == 0
+    (told,) = threshold_words(found.no_position_passes)
+    assert told.startswith(f"{found.no_position_passes} sequences")
+    assert "--threshold" in told
+    assert not threshold_words(0)
+    assert f"{toy.counts['cut_events']} oldest events cut off" in count_words(found.counts(3), {})
 
 
 def test_a_run_records_what_became_of_every_sequence(toy: Any, tmp_path: Path) -> None:

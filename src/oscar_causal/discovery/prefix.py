@@ -122,6 +122,19 @@ def threshold(cmi_nats: Float64, k: float) -> Float64:
     return theta
 
 
+def least_positions(k: float) -> int:
+    """Fewest positions of which one can exceed theta: among n numbers the largest lies at most (n - 1) / sqrt(n)
+    standard deviations above their mean (Samuelson's inequality).
+
+    >>> least_positions(2.75), least_positions(1.0)
+    (10, 3)
+    """
+    n = 2
+    while (n - 1) / n**0.5 <= k:
+        n += 1
+    return n
+
+
 def prefix_evidence(
     curves: PrefixCurves, column: int, event_names: list[str], times: Float64, config: PrefixConfig
 ) -> tuple[EventEvidence, ...]:

@@ -20,6 +20,7 @@ from oscar_causal.data.vocabulary import UNKNOWN_ID, Vocabulary
 from oscar_causal.density.folds import ModelSet
 from oscar_causal.density.memory import Estimate, Work, cap_bytes, plan
 from oscar_causal.density.slopes import PASSES
+from oscar_causal.discovery.prefix import least_positions
 from oscar_causal.discovery.settings import DiscoveryConfig
 
 Indices = npt.NDArray[np.int64]
@@ -38,6 +39,10 @@ class Survey:
     """Sequences with fewer events than the estimator needs before a label is predicted."""
     cut: int
     """Sequences longer than the model takes: their oldest events are cut off."""
+    cut_events: int
+    """Events cut off there."""
+    no_position_passes: int
+    """Sequences long enough for `prefix` in which no position can exceed its threshold, whatever the model says."""
     unknown_events: int
     """Events that the model reads as unknown."""
     unknown_labels: int
@@ -81,10 +86,19 @@ def survey(dataset: Path, chosen: Indices, models: ModelSet, config: DiscoveryCo
         longest=int(np.minimum(every, models.max_length).max(initial=0)),
         shorter_than_c=int((every < least).sum()),
         cut=int((every > models.max_length).sum()),
+        cut_events=int(np.maximum(every - models.max_length, 0).sum()),
+        no_position_passes=_no_position_passes(np.minimum(every, models.max_length), config),
         unknown_events=unknown["events"].total(),
         unknown_labels=unknown["labels"].total(),
         unknown_names={kind: _most_frequent(found) for kind, found in unknown.items()},
     )
+
+
+def _no_position_passes(lengths: Indices, config: DiscoveryConfig) -> int:
+    if config.estimator != "prefix":
+        return 0
+    positions = lengths - config.prefix.context
+    return int(((positions > 0) & (positions < least_positions(config.prefix.threshold))).sum())
 
 
 def _unknown_events(column: pa.ChunkedArray, vocabulary: Vocabulary, max_length: int) -> Counter[str]:

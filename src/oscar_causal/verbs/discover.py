@@ -197,8 +197,19 @@ def summary_words(summary: dict[str, Any]) -> list[str]:
     return [
         f"{summary['results']}: {summary['explained']:,} (sequence, label) pairs explained, {found}",
         count_words(summary["counts"], summary["unknown"]),
+        *threshold_words(summary["counts"].get("no_position_passes", 0)),
         f"marks: {marks}",
         "a cause is a direct effect on the model's prediction; of the world it speaks as far as the model is right",
+    ]
+
+
+def threshold_words(count: int) -> list[str]:
+    """One line for all sequences in which `prefix` can accept nothing; none where there are none."""
+    if not count:
+        return []
+    return [
+        f"{count:,} sequences have too few events after the first c for any to pass the threshold of prefix, "
+        "whatever the model says: lower --threshold or --context, or take --estimator intervention"
     ]
 
 
@@ -208,11 +219,12 @@ def count_words(counts: dict[str, int], unknown: dict[str, list[str]]) -> str:
         "without_labels": "without a label to explain",
         "shorter_than_c": "shorter than c",
         "cut": "cut to the model's length",
+        "cut_events": "oldest events cut off there",
         "unknown_events": "events unknown to the model",
         "unknown_labels": "labels unknown to the model",
     }
     names = {f"unknown_{kind}": f" (most often {', '.join(found)})" for kind, found in unknown.items()}
-    told = [f"{counts[name]:,} {text}{names.get(name, '')}" for name, text in words.items() if counts[name]]
+    told = [f"{counts[name]:,} {text}{names.get(name, '')}" for name, text in words.items() if counts.get(name)]
     return "; ".join([f"{counts['explained']:,} of {counts['sequences']:,} sequences explained", *told])
 
 

@@ -155,7 +155,7 @@ def _training_events(models: ModelSet, dataset: Dataset, routes: Int64) -> tuple
     parts = [int(lengths[_trained_on(models, dataset, int(route))].sum()) for route in np.unique(routes)]
     if not all(parts):
         return 0, "the dataset holds no labelled sequence of the subjects that the model was trained on"
-    left_out = too_large(sum(parts), len(models.vocabulary.labels))
+    left_out = too_large(sum(parts), models.vocabulary.size, len(models.vocabulary.labels))
     return (max(parts), None) if left_out is None else (0, left_out)
 
 

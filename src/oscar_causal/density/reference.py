@@ -17,9 +17,10 @@ from oscar_causal.data.vocabulary import Vocabulary
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-LARGEST = 10**8
-"""Most events x labels that it is fitted on: some ten seconds on one core."""
-FEW = 32
+LARGEST = 3 * 10**7
+"""Most (events + 10 x types) x labels that it is fitted on: a quarter of a minute on one core. L-BFGS keeps ten
+vectors of a weight per type."""
+FEW = 10
 """Fewer labels count as this many, so that events stay below three million."""
 STEPS = 100
 """Most steps of L-BFGS for a label."""
@@ -45,7 +46,7 @@ def reference_of(train: Encoded, test: Encoded, subject_ids: pa.Array, vocabular
     rows, labels = np.flatnonzero(test.labelled), len(vocabulary.labels)
     known = train.labels.take(np.flatnonzero(train.labelled)).indicator(labels)
     subjects, rates = subject_codes(subject_ids)[rows], base_rates(known)
-    left_out = too_large(len(train.events.ids), labels)
+    left_out = too_large(len(train.events.ids), vocabulary.size, labels)
     if left_out is not None:
         return Reference(subjects, rates, logistic_left_out=left_out)
     return Reference(subjects, rates, logistic=logistic(train, test, rows, vocabulary))
@@ -63,11 +64,12 @@ def base_rates(truth: Bool) -> Float64:
     return rates
 
 
-def too_large(events: int, labels: int) -> str | None:
+def too_large(events: int, types: int, labels: int) -> str | None:
     """Why it is left out, or None."""
-    if events * max(labels, FEW) <= LARGEST:
+    if (events + 10 * types) * max(labels, FEW) <= LARGEST:
         return None
-    return f"{events:,} training events x {labels:,} labels is more than {LARGEST:,}"
+    told = f"{events:,} training events, {types:,} event types, {labels:,} labels"
+    return f"{told}: (events + 10 x types) x labels is more than {LARGEST:,}"
 
 
 def logistic(train: Encoded, test: Encoded, rows: Int64, vocabulary: Vocabulary) -> Float64:

@@ -17,11 +17,8 @@ from oscar_causal.data.vocabulary import Vocabulary
 Float64 = npt.NDArray[np.float64]
 Bool = npt.NDArray[np.bool_]
 
-LARGEST = 3 * 10**7
-"""Most (events + 10 x types) x labels that it is fitted on: a quarter of a minute on one core. L-BFGS keeps ten
-vectors of a weight per type."""
-FEW = 10
-"""Fewer labels count as this many, so that events stay below three million."""
+LARGEST = 3 * 10**6
+"""Most (events + 10 x types) x labels that it is fitted on; ten times this took more than 40 s on a busy core."""
 STEPS = 100
 """Most steps of L-BFGS for a label."""
 
@@ -66,7 +63,7 @@ def base_rates(truth: Bool) -> Float64:
 
 def too_large(events: int, types: int, labels: int) -> str | None:
     """Why it is left out, or None."""
-    if (events + 10 * types) * max(labels, FEW) <= LARGEST:
+    if (events + 10 * types) * labels <= LARGEST:
         return None
     told = f"{events:,} training events, {types:,} event types, {labels:,} labels"
     return f"{told}: (events + 10 x types) x labels is more than {LARGEST:,}"

@@ -196,4 +196,21 @@ def test_the_same_seed_gives_the_same_weights(
     card = (tmp_path / "again" / "README.md").read_text()
     quality = json.loads((tmp_path / "again" / "quality.json").read_text())
     assert f"{quality['labels']['weighted']['f1']:.3f}" in card
-    assert "event types, 2 labels, channels: mileage" in card
+    assert "event types, 2 labels\n- reads events, times, channels mileage;" in card
+
+
+@pytest.mark.parametrize(("given", "median", "c"), [(0, 3, 1), (0, 19, 4), (0, 80, 15), (7, 3, 7)])
+def test_c_fits_the_lengths_unless_it_is_given(given: int, median: int, c: int, tmp_path: Path) -> None:
+    lengths = [1, *[median] * 18, 200]
+    table = pa.table(
+        {
+            "sequence_id": [str(i) for i in range(20)],
+            "events": [["A"] * n for n in lengths],
+            "times": [np.arange(float(n)).tolist() for n in lengths],
+            "labels": [["y"][: i % 2] for i in range(20)],
+        }
+    )
+    train(from_table(table), tmp_path / "model", TrainConfig(steps=1, min_context=given))
+    config, told = (json.loads((tmp_path / "model" / name).read_text()) for name in ("config.json", "training.json"))
+    assert config["min_context"] == told["config"]["min_context"] == told["inputs"]["min_context"] == c
+    assert load_models(tmp_path / "model").min_context == c

@@ -25,7 +25,7 @@ from oscar_causal.errors import UsageError
         ("learning_rate", math.nan),
         ("learning_rate", "fast"),
         ("warmup", 1.0),
-        ("min_context", 0),
+        ("min_context", -1),
         ("max_length", 1),
         ("lost_labels", 1.0),
         ("validation", 0.9),

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from oscar_causal.density.folds import load_models
 from oscar_causal.discovery.results import read_run, read_table
 
 Oscar = Callable[..., Any]
@@ -126,6 +127,13 @@ def test_names_in_a_knowledge_file_are_checked(discover: Callable[..., Any], tmp
 
 def test_small_budgets_of_one_estimator_do_not_trouble_the_other(discover: Callable[..., Any]) -> None:
     assert discover("--estimator", "prefix", "--contexts", "4", "--context", "3").code == 0
+
+
+def test_prefix_begins_at_the_c_of_the_model_unless_told(
+    discover: Callable[..., Any], toy: Any, tmp_path: Path
+) -> None:
+    assert discover("--estimator", "prefix", "--contexts", "4").code == 0
+    assert read_run(tmp_path / "r")["config"]["prefix"]["context"] == load_models(toy.model).min_context == 5
 
 
 def test_the_draws_of_prefix_are_set_from_the_command(discover: Callable[..., Any], tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def load_model(folder: Path | str, *, device: str | torch.device = "cpu") -> Osc
     """Open a model folder; anything damaged, foreign or newer is one clear line."""
     folder = Path(folder)
     _refuse_other(folder)
-    network_config, channels, max_length, min_context = _read_config(folder / "config.json")
+    network_config, channels, max_length, min_context = read_config(folder / "config.json")
     try:
         vocabulary = Vocabulary.from_json(read_json(folder / "vocabulary.json"))
     except DataError as error:
@@ -100,7 +100,8 @@ def _refuse_other(path: Path) -> None:
     raise FolderError(f"{path}: expected a model folder (with config.json or folds.json), found {kind}")
 
 
-def _read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
+def read_config(path: Path) -> tuple[NetworkConfig, tuple[str, ...], int, int]:
+    """Network, channels, longest length and c of a model's `config.json`."""
     config = read_json(path)
     check_format(config, path, kind="model", newest=FORMAT_VERSION)
     sizes, channels = config.get("network"), config.get("channels")

@@ -72,6 +72,7 @@ def train(  # noqa: PLR0913 - it mirrors the verb
         raise UsageError("training: expected a dataset with at least one label, found none")
     if dataset.path is not None:
         check_digest(dataset.path)
+    config = config.fitted(dataset.lengths)
     how: dict[str, Any] = {"resume": resume, "workers": workers, "memory": memory}
     how |= {"on_plan": on_plan, "on_list": on_list, "on_step": on_step}
     with (
@@ -137,11 +138,35 @@ def train_one(  # noqa: PLR0913 - what `train` was told, for one model
     if trainer.accelerator.is_main_process:
         save_model(model, folder)
         write_json(folder / "quality.json", quality)
-        write_json(folder / "training.json", _provenance(inside_data, config, trainer, history, begun, plan))
+        inputs = inputs_of(dataset, config)
+        write_json(
+            folder / "training.json",
+            {**_provenance(inside_data, config, trainer, history, begun, plan), "inputs": inputs},
+        )
         write_json(folder / CHECKSUMS, checksums(folder, FILES))
-        write_text(folder / CARD, _card(dataset, config, quality, network))
+        write_text(folder / CARD, _card(inputs, config, quality, network))
         remove_checkpoints(folder)
     return quality
+
+
+def inputs_of(dataset: Dataset, config: TrainConfig) -> dict[str, Any]:
+    """What of a dataset a model reads and what not, for `training.json`."""
+    cut = np.maximum(dataset.lengths - config.max_length, 0)
+    return {
+        "channels": list(dataset.channels),
+        "static_not_read": sorted({key for known in dataset.static() for key in known}),
+        "min_context": config.fitted(dataset.lengths).min_context,
+        "sequences_cut": int((cut > 0).sum()),
+        "events_cut": int(cut.sum()),
+    }
+
+
+def input_words(inputs: Mapping[str, Any]) -> str:
+    """The channels and static keys of `inputs_of` in one line."""
+    channels = f"channels {', '.join(inputs['channels'])}" if inputs["channels"] else "no channels"
+    unread = inputs["static_not_read"]
+    words = f"static keys {', '.join(unread)} (stored, never read)" if unread else "nothing, there are no static keys"
+    return f"reads events, times, {channels}; does not read {words}"
 
 
 def _train_folds(dataset: Dataset, folder: Path, config: TrainConfig, count: int, **how: Any) -> dict[str, Any]:
@@ -220,17 +245,19 @@ def _provenance(
     }
 
 
-def _card(dataset: Dataset, config: TrainConfig, quality: dict[str, Any], network: Network) -> str:
+def _card(inputs: Mapping[str, Any], config: TrainConfig, quality: dict[str, Any], network: Network) -> str:
     rows = quality["per_label"].values()
     trusted = sum(row["trusted"] for row in rows)
     weights = sum(parameter.numel() for parameter in network.parameters())
-    channels = ", ".join(dataset.channels) or "none"
     return f"""# OSCAR model
 
 Two densities in one network: the next event (Tf_x) and every label from each prefix (Tf_y).
 
 - {weights:,} weights, preset `{config.preset}`, label form `{config.label_form}`, training `{config.scheme}`
-- {network.config.events - 3:,} event types, {network.config.labels:,} labels, channels: {channels}
+- {network.config.events - 3:,} event types, {network.config.labels:,} labels
+- {input_words(inputs)}
+- labels are predicted from c = {config.min_context} events on; of longer sequences the last {config.max_length:,}
+  are read ({inputs["events_cut"]:,} were cut off)
 - held-out label F1: weighted {quality["labels"]["weighted"]["f1"]:.3f}, macro {quality["labels"]["macro"]["f1"]:.3f}
 - {trusted} of {len(rows)} labels can be judged; the others are listed with the reason in `quality.json`
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from oscar_causal.density.transformer import NetworkConfig
 from oscar_causal.errors import UsageError
@@ -39,6 +42,10 @@ WHOLE = ("steps", "batch_tokens", "min_context", "max_length", "min_count", "eva
 """Settings that are whole numbers."""
 
 
+PAPER_CONTEXT = 15
+"""The paper's c."""
+
+
 @dataclass(frozen=True)
 class TrainConfig:
     """Settings of `oscar train`."""
@@ -61,8 +68,9 @@ class TrainConfig:
     """Decay of weight matrices (not of embeddings, norms and biases)."""
     clip: float = 1.0
     """Largest gradient norm."""
-    min_context: int = 15
-    """Labels are predicted from prefixes of at least this many events (the paper's c), and from the whole sequence."""
+    min_context: int = 0
+    """Labels are predicted from prefixes of at least this many events (the paper's c), and from the whole sequence.
+    0 = fitted to the data: a quarter of the median length, at least 1, at most the paper's 15."""
     max_length: int = 512
     """Longest sequence in events; older events of longer ones are cut off."""
     label_weight: float = 4.0
@@ -103,7 +111,7 @@ class TrainConfig:
         _between(self, "batch_tokens", 16, 2**26)
         _between(self, "learning_rate", 0.0, 1.0)
         _between(self, "warmup", 0.0, 0.9)
-        _between(self, "min_context", 1, 10**6)
+        _between(self, "min_context", 0, 10**6)
         _between(self, "max_length", 2, 2**20)
         _between(self, "hidden", 0.0, 1.0)
         _between(self, "lost_labels", 0.0, 0.9)
@@ -117,6 +125,16 @@ class TrainConfig:
         _between(self, "seed", 0, 2**63 - 1)
         for name in ("weight_decay", "clip", "sparsity", "label_weight", "prefix_weight", "checkpoint_seconds"):
             _between(self, name, 0.0, 10**9)
+
+    def fitted(self, lengths: npt.NDArray[np.int64]) -> TrainConfig:
+        """The same settings with c chosen by the lengths of the sequences, unless it was given.
+
+        >>> [TrainConfig().fitted(np.array([1, n, 900])).min_context for n in (2, 19, 64)]
+        [1, 4, 15]
+        """
+        if self.min_context or not len(lengths):
+            return self
+        return replace(self, min_context=int(np.clip(np.median(lengths) // 4, 1, PAPER_CONTEXT)))
 
     def network(self, *, events: int, labels: int, channels: int) -> NetworkConfig:
         """The network of this preset for a vocabulary."""

@@ -129,10 +129,8 @@ def least_positions(k: float) -> int:
     >>> least_positions(2.75), least_positions(1.0)
     (10, 3)
     """
-    n = 2
-    while (n - 1) / n**0.5 <= k:
-        n += 1
-    return n
+    root = (k + math.sqrt(k * k + 4)) / 2  # sqrt(n) where the bound is k itself
+    return max(2, math.floor(root * root) + 1)
 
 
 def prefix_evidence(

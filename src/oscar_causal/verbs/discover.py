@@ -35,7 +35,7 @@ def run(
     ] = False,
     threshold: Annotated[float | None, typer.Option(help="prefix: k of mean + k * sd.  [default: 2.75]")] = None,
     context: Annotated[
-        int | None, typer.Option(help="prefix: the first c events are resampled.  [default: 15]")
+        int | None, typer.Option(help="prefix: the first c events are resampled.  [default: the model's c]")
     ] = None,
     sampler: Annotated[str | None, typer.Option(help="prefix: top-k, permutation or none.  [default: top-k]")] = None,
     top_k: Annotated[
@@ -101,6 +101,8 @@ def run(
     estimator = estimator or ("intervention" if population is None else "fused")
     if contexts is not None and ":" in estimator:
         raise UsageError(f"--contexts: {estimator} decides itself how many contexts it asks about")
+    if estimator == "prefix" and context is None:
+        context = _trained_context(model)
     tests = {"alpha": alpha, "delta": delta, "tested_only": tested_only or None}
     draws = {"top_k": top_k, "top_p": top_p, "temperature": temperature}
     paper = {"threshold": threshold, "context": context, "sampler": sampler, "max_lag": max_lag, **draws}
@@ -171,6 +173,14 @@ def estimator_settings(
     if estimator == "prefix":
         return {"prefix": PrefixConfig(**budget, **paper)}
     return {"intervention": InterventionConfig(**budget, **tests)}
+
+
+def _trained_context(model: Path) -> int | None:
+    """The model's own c; None where there is no model to ask, which is said where it is opened."""
+    from oscar_causal.density.checkpoint import read_config
+
+    places = sorted(model.glob("fold-*/config.json")) or [model / "config.json"]
+    return max((max(1, read_config(place)[3]) for place in places if place.exists()), default=None)
 
 
 def _tell_plan(run: dict[str, Any]) -> None:

@@ -31,7 +31,10 @@ def run(
     learning_rate: Annotated[float | None, typer.Option(help="Peak learning rate.")] = None,
     label_form: Annotated[str | None, typer.Option(help="shared or cross (the paper's).")] = None,
     scheme: Annotated[str | None, typer.Option(help="joint or two-stage (the paper's).")] = None,
-    min_context: Annotated[int | None, typer.Option(help="Fewest events before labels are predicted (c).")] = None,
+    min_context: Annotated[
+        int | None,
+        typer.Option(help="Fewest events before labels are predicted (c); fitted to the lengths by default."),
+    ] = None,
     max_length: Annotated[int | None, typer.Option(help="Longest sequence; older events are cut off.")] = None,
     min_count: Annotated[int | None, typer.Option(help="Rarer events become `unknown`.")] = None,
     hidden: Annotated[
@@ -60,7 +63,7 @@ def run(
     """Train both densities: the next event and every label from each prefix."""
     from oscar_causal.data.folders import partial_of, refuse_existing
     from oscar_causal.data.sequences import read_dataset
-    from oscar_causal.density.fitting import train
+    from oscar_causal.density.fitting import inputs_of, train
     from oscar_causal.density.partial import is_main_process, unfinished
     from oscar_causal.density.settings import preset_config
 
@@ -109,12 +112,25 @@ def run(
         quality = train(data, out, config, folds=folds, resume=resume, force=force, workers=workers, **calls)
     if not is_main_process():
         return
-    left_out = _left_out(out, data)
+    left_out, inputs = _left_out(out, data), inputs_of(data, config)
     if json:
         needed = max(plans, key=lambda plan: plan.total).to_json() if plans else None
-        print_json({"model": str(out), "labels": quality["labels"], "left_out": left_out, "memory": needed})
+        told = {"model": str(out), "labels": quality["labels"], "left_out": left_out, "inputs": inputs}
+        print_json({**told, "memory": needed})
     else:
-        print_lines([*_summary(out, quality), *_left_out_words(left_out)])
+        print_lines([*_summary(out, quality), *_input_words(inputs, config), *_left_out_words(left_out)])
+
+
+def _input_words(inputs: dict[str, Any], config: Any) -> list[str]:
+    from oscar_causal.density.fitting import input_words
+
+    lines = [f"the model {input_words(inputs)}"]
+    if not config.min_context:
+        lines.append(f"c = {inputs['min_context']}, fitted to the lengths of the data (--min-context sets it)")
+    if inputs["events_cut"]:
+        many = f"{inputs['events_cut']:,} events of {inputs['sequences_cut']:,} sequences"
+        lines.append(f"{many} lie beyond --max-length {config.max_length:,} and are not read")
+    return lines
 
 
 def _left_out(out: Path, data: Any) -> dict[str, list[str]]:

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from oscar_causal.data.vocabulary import Vocabulary
+from oscar_causal.density.transfer import send
 
 
 @dataclass(frozen=True)
@@ -40,13 +41,13 @@ class Contexts:
         if not self.channels.shape[-1]:
             return replace(self, event_ids=event_ids)
         own = torch.arange(event_ids.shape[1], device=event_ids.device)
-        kept = event_ids == self.event_ids.to(event_ids.device)
+        kept = event_ids == send(self.event_ids, event_ids.device)
         return replace(self, event_ids=event_ids, channels=carried(self.channels, torch.where(kept, own, -1)))
 
 
 def carried(channels: Tensor, sources: Tensor) -> Tensor:
     """Channel values (L, C) moved with their events: (N, L, C) from `sources` (N, L), observed positions, -1 = none."""
-    moved = channels.to(sources.device)[sources.clamp(min=0)]  # (N, L, C)
+    moved = send(channels, sources.device)[sources.clamp(min=0)]  # (N, L, C)
     return moved.masked_fill((sources < 0).unsqueeze(-1), torch.nan)
 
 

@@ -36,7 +36,7 @@ def _everything(train: Dataset, test: Dataset, setting: None) -> Scored:
 
 
 def perfect_boundary(part: Part) -> Explained:
-    """Each label's true causes, read where present: what no global boundary can beat."""
+    """Each label's true causes, read where present: what no boundary read by presence can beat."""
     found = {}
     for row, pair, _ in pairs_of(part.test):
         boundary = part.boundaries.get(pair[1], frozenset())

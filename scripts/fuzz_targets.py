@@ -67,10 +67,10 @@ NAMES = (
 """Of all targets."""
 
 
-def _read_config(folder: Path) -> None:
-    from oscar_causal.density.checkpoint import _read_config
+def _open_config(folder: Path) -> None:
+    from oscar_causal.density.checkpoint import read_config
 
-    _read_config(folder / "config.json")
+    read_config(folder / "config.json")
 
 
 def _read_vocabulary(folder: Path) -> None:
@@ -270,7 +270,7 @@ _SCHEMA = pa.schema(
 
 DATASET_FILES = (("dataset.json", "json", 4), ("sequences/part-00000.parquet", "parquet", 8))
 MODEL_FILES = (
-    ("config.json", "json", 5, _read_config),
+    ("config.json", "json", 5, _open_config),
     ("vocabulary.json", "json", 4, _read_vocabulary),
     ("quality.json", "json", 5, _read_quality),
     ("training.json", "json", 3, _read_subjects),

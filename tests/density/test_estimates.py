@@ -181,7 +181,10 @@ def test_a_step_takes_about_what_is_estimated(
     """Against the allocations that torch itself reports."""
     data = drawn(*sizes)
     vocabulary = build_vocabulary(data, min_count=1)
-    encoded, config = encode(data, vocabulary, max_length=512), TrainConfig(batch_tokens=1024, **options)
+    encoded, config = (
+        encode(data, vocabulary, max_length=512),
+        TrainConfig(batch_tokens=1024, min_context=15, **options),
+    )
     network = Network(config.network(events=vocabulary.size, labels=len(vocabulary.labels), channels=0))
     lists = np.full((len(vocabulary.labels), SIZES["tiny"]["shortlist"]), vocabulary.size)
     lists[:, :2] = np.random.default_rng(1).integers(3, vocabulary.size, (len(lists), 2))

@@ -25,6 +25,8 @@ from oscar_causal.errors import FolderError, UsageError
 
 LOCK, NEW = "lock", "new.partial"
 """In `<out>.partial`: the file that the run holds, and the folder that becomes `out`."""
+CLAIMS = 20
+"""Tries to make and hold a folder that other runs remove at the same time."""
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 """Of renameat2(2)."""
@@ -70,12 +72,16 @@ def partial_of(out: Path) -> Path:
 
 def claim(partial: Path, *, what: str) -> IO[bytes]:
     """Make a folder and hold it for this process alone; one that another run holds is an error."""
-    partial.mkdir(parents=True, exist_ok=True)
-    try:
-        return exclusive(partial / LOCK, what=what)
-    except FileNotFoundError:  # another run ended and removed the folder in between
-        partial.mkdir(exist_ok=True)
-        return exclusive(partial / LOCK, what=what)
+    gone: OSError | None = None
+    for _ in range(CLAIMS):
+        try:
+            partial.mkdir(parents=True, exist_ok=True)
+            return exclusive(partial / LOCK, what=what)
+        except (FileNotFoundError, FileExistsError) as error:  # another run ended and removed the folder in between
+            if partial.exists() and not partial.is_dir():
+                raise
+            gone = error
+    raise UsageError(f"{partial}: another run is {what} here") from gone
 
 
 def refuse_unfinished(partial: Path, *, force: bool, but: Collection[str] = ()) -> None:

@@ -21,9 +21,10 @@ from oscar_causal.score.bench.ladder import tables
 from oscar_causal.score.bench.ladder.interface import Part
 from oscar_causal.score.bench.ladder.measuring import Measuring, measure
 from oscar_causal.score.bench.ladder.models import true_model
-from oscar_causal.score.bench.ladder.rows import FEW_WORLDS
+from oscar_causal.score.bench.ladder.rows import FEW_WORLDS, METHODS
 from oscar_causal.score.bench.ladder.tables import RodSettings, bench_ladder
 from oscar_causal.score.bench.ladder.worlds import WorldGround
+from oscar_causal.score.bench.running import choose_rows
 
 
 def test_true_probabilities_reach_the_estimators(part: Callable[..., Part]) -> None:
@@ -133,3 +134,8 @@ def test_dear_rows_and_hardly_trained_networks_run_on_few_worlds(
     assert quick["true P: kernel shap"] == ()
     seeds = {kind: sum(ground.name.startswith(f"{kind}/") for ground in asked[0].grounds) for kind in ("decay", "xor")}
     assert seeds == {"decay": 3, "xor": 1}  # three on the core
+
+
+def test_every_row_can_be_asked_for_by_its_name() -> None:
+    for name in METHODS:
+        assert choose_rows(METHODS, name) == [name]

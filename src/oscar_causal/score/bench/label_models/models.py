@@ -15,6 +15,7 @@ from oscar_causal.data.sequences import Dataset, Float64
 from oscar_causal.density.fitting import train
 from oscar_causal.density.folds import load_models
 from oscar_causal.density.quality import calibrated, logits_at
+from oscar_causal.density.reference import base_rates
 from oscar_causal.density.settings import TrainConfig
 from oscar_causal.score.bench.label_models.features import (
     TYPES,
@@ -25,7 +26,8 @@ from oscar_causal.score.bench.label_models.features import (
 )
 from oscar_causal.score.bench.label_models.material import Bool, Material, Predicted
 from oscar_causal.score.bench.label_models.plain_transformer import plain_transformer
-from oscar_causal.score.bench.label_models.scoring import base_rates, log_losses
+from oscar_causal.score.bench.label_models.scoring import log_losses
+from oscar_causal.score.bench.ladder.counting import l1_norm
 
 STRENGTHS = (0.03, 0.1, 0.3, 1.0)
 """C of the L1 logistic regression: for each label from the first on, while the log loss on validation falls."""
@@ -79,7 +81,7 @@ def logistic(material: Material) -> Predicted:
     def fit(tables: Tables, came: Bool, judged: Bool) -> tuple[Float64, Float64]:
         best, kept = np.inf, (np.empty(0), np.empty(0))
         for strength in STRENGTHS:
-            model = linear.LogisticRegression(C=strength, solver="liblinear", random_state=0, **_l1())
+            model = linear.LogisticRegression(C=strength, solver="liblinear", random_state=0, **l1_norm())
             model.fit(tables.learn, came)
             validation, asked = (model.predict_proba(part)[:, 1] for part in (tables.validation, tables.asked))
             loss = log_losses(validation, judged).sum()
@@ -89,12 +91,6 @@ def logistic(material: Material) -> Predicted:
         return kept
 
     return _label_by_label(material, table, fit)
-
-
-def _l1() -> dict[str, Any]:
-    """How this version of scikit-learn is asked for the L1 norm."""
-    version = load_extra("sklearn", "logistic regression").__version__
-    return {"l1_ratio": 1.0} if tuple(map(int, version.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}
 
 
 def trees(material: Material) -> Predicted:

@@ -16,6 +16,7 @@ import numpy.typing as npt
 from oscar_causal.data.folders import finite_or_none
 from oscar_causal.data.metrics import average_precision, averages, count, label_scores
 from oscar_causal.data.sequences import Float64
+from oscar_causal.density.reference import base_rates
 from oscar_causal.score.bench.label_models.material import Bool, Predicted
 
 SMALLEST = 1e-6
@@ -36,11 +37,6 @@ def skill(model: float, base: float, bayes: float) -> float | None:
     0.8
     """
     return (base - model) / (base - bayes) if base > bayes else None
-
-
-def base_rates(learnt: Bool) -> Float64:
-    """(Y,): share of the sequences with each label, half a sequence added to either side."""
-    return np.asarray((learnt.sum(0) + 0.5) / (len(learnt) + 1.0))
 
 
 def best_thresholds(probs: Float64, truth: Bool) -> Float64:

@@ -78,5 +78,5 @@ def _holds(data: Dataset, label: str) -> npt.NDArray[np.bool_]:
     return held
 
 
-RIVAL = Rival("boosted trees, TreeSHAP", boosted, ROUNDS, CUTS)
+RIVAL = Rival("boosted trees with TreeSHAP", boosted, ROUNDS, CUTS)
 METHODS: dict[str, Method] = RIVAL.methods()

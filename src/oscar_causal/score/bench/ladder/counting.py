@@ -114,7 +114,7 @@ def logistic(train: Dataset, test: Dataset, strength: float) -> Scored:
     for label, pairs in by_label.items():
         target = labels[:, [label]].toarray().ravel() > 0
         if target.any() and not target.all():
-            model = linear.LogisticRegression(C=strength, solver="liblinear", random_state=0, **_l1())
+            model = linear.LogisticRegression(C=strength, solver="liblinear", random_state=0, **l1_norm())
             weights = model.fit(seen, target).coef_[0]
             for row, pair in pairs:
                 part = asked[[row]].multiply(weights).toarray().ravel()
@@ -128,7 +128,7 @@ def _features(data: Dataset) -> csr_array:
     return csr_array(hstack([(counts > 0).astype(float), counts.log1p()], format="csr"))
 
 
-def _l1() -> dict[str, Any]:
+def l1_norm() -> dict[str, Any]:
     """How this version of scikit-learn is asked for the L1 norm."""
     version = load_extra("sklearn", "bench, L1 logistic").__version__
     return {"l1_ratio": 1.0} if tuple(map(int, version.split(".")[:2])) >= (1, 8) else {"penalty": "l1"}

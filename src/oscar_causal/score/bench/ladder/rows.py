@@ -18,7 +18,7 @@ def _methods(settings: ModelSettings) -> dict[str, Method]:
     return {**counting.METHODS, **boosted.METHODS, **trained, **TRUE}
 
 
-AGAIN = "intervention, and again"
+AGAIN = "intervention again"
 """The row that a second training seed is asked too: how many of its causes are found again."""
 METHODS: dict[str, Method] = _methods(ModelSettings())
 """Row -> method."""
